@@ -1,3 +1,172 @@
-"""Declared, version-gated, reversible run-time patches for PyTorch."""
+"""Declared, version-gated, reversible run-time patches for PyTorch.
+
+Importing this package activates it: each patch of the manifests that is for the installed torch is applied when its
+target has been imported. ``COMPAT_PATCHES=off`` in the environment keeps the import from doing anything.
+
+Until torch is imported, this costs the import of three small modules and nothing from outside of the package but
+``os`` and ``sys``.
+"""
+
+from __future__ import annotations
+
+from . import env_override
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from contextlib import AbstractContextManager
+
+    from .report import PatchStatus
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "CompatPatchesError",
+    "ManifestError",
+    "MissingTargetError",
+    "PatchError",
+    "PatchStatus",
+    "UnknownPatchError",
+    "applied",
+    "apply",
+    "explain",
+    "load_manifest",
+    "revert",
+    "reverted",
+    "status",
+    "verify",
+]
+
+
+def status(*ids: str) -> list[PatchStatus]:
+    """How patches stand in this process.
+
+    Args:
+        ids: ids or groups; all patches where none is given.
+
+    Returns:
+        A record for each, with its state and the reason for it.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+    """
+    return env_override.engine().status(*ids)
+
+
+def apply(*ids: str, force: bool = False) -> list[PatchStatus]:
+    """Apply patches until they are reverted. Applying twice is applying once.
+
+    A patch whose target is not imported yet is applied as soon as it is.
+
+    Args:
+        ids: ids or groups.
+        force: pass over predicates, evidence and pins; never over a missing target.
+
+    Returns:
+        How they stand now.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+        PatchError: a patch failed, and ``COMPAT_PATCHES_STRICT`` is set.
+    """
+    return env_override.engine().apply(*ids, force=force)
+
+
+def revert(*ids: str) -> list[PatchStatus]:
+    """Undo patches. One that is pending never fires.
+
+    Args:
+        ids: ids or groups.
+
+    Returns:
+        How they stand now: ``reverted``, or ``overlaid`` where somebody else's work stands on top and refers to ours,
+        which then hands calls through.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+    """
+    return env_override.engine().revert(*ids)
+
+
+def applied(*ids: str, force: bool = False) -> AbstractContextManager[list[PatchStatus]]:
+    """Keep patches applied while a ``with`` body is executed; also a decorator.
+
+    The patches are applied for the whole process, other threads included. Contexts nest and overlap, also between
+    threads: the last one that is left brings back what was the case before the first.
+
+    Args:
+        ids: ids or groups.
+        force: as for :func:`apply`.
+
+    Returns:
+        A context manager that gives how the patches stand.
+    """
+    return env_override.engine().holding(*ids, wants=True, force=force)
+
+
+def reverted(*ids: str) -> AbstractContextManager[list[PatchStatus]]:
+    """Keep patches undone while a ``with`` body is executed; the counterpart of :func:`applied`."""
+    return env_override.engine().holding(*ids, wants=False)
+
+
+def verify(*ids: str) -> list[PatchStatus]:
+    """Look whether what was applied is still in place.
+
+    Args:
+        ids: ids or groups; without any, all patches that have something in place or failed.
+
+    Returns:
+        A record for each: ``applied``, ``overlaid`` where somebody patched over us, ``lost`` where somebody put the
+        original back.
+    """
+    return env_override.engine().verify(*ids)
+
+
+def load_manifest(path: str | os.PathLike[str]) -> list[PatchStatus]:
+    """Load a manifest of another project and apply what it declares.
+
+    Args:
+        path: a TOML file.
+
+    Returns:
+        How its patches stand now.
+
+    Raises:
+        ManifestError: the manifest has faults; nothing of it is loaded.
+    """
+    return env_override.engine().load_manifest(path)
+
+
+def explain(patch_id: str) -> str:
+    """Explain a patch: what it is for, how it stands and why, and how to switch it.
+
+    Args:
+        patch_id: an id or a group.
+
+    Returns:
+        Plain text of several lines.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+    """
+    from .report import explanation
+
+    engine = env_override.engine()
+    pairs = zip(engine.patches(patch_id), engine.status(patch_id), strict=True)
+    return "\n\n".join(explanation(patch, status) for patch, status in pairs)
+
+
+def __getattr__(name: str) -> object:
+    # Their modules would bring dataclasses into every process.
+    if name == "PatchStatus":
+        from . import report
+
+        return report.PatchStatus
+    if name.endswith("Error") and name in __all__:
+        from . import errors
+
+        return getattr(errors, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+env_override.activate()

@@ -1,0 +1,1 @@
+"""Implementations of the built-in patches, a file a subject. Why each exists stands in the manifest."""

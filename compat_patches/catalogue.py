@@ -1,0 +1,80 @@
+"""The catalogue: which patches the loaded manifests declare, and what their names stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .errors import ManifestError, UnknownPatchError
+from .manifest import Manifest, Patch
+
+
+class Catalogue:
+    """Patches by qualified id (``manifest/id``), id and group."""
+
+    def __init__(self) -> None:
+        self._manifests: dict[str, Manifest] = {}
+        self._by_id: dict[str, list[Patch]] = {}
+        self._by_group: dict[str, list[Patch]] = {}
+        self._patches: dict[str, Patch] = {}
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """The manifests, in the order in which they came."""
+        return list(self._manifests.values())
+
+    def add(self, declared: Manifest) -> list[Patch]:
+        """Take in a manifest.
+
+        Returns:
+            Its patches; none where the very same manifest is there already.
+
+        Raises:
+            ManifestError: another manifest of that name is there.
+        """
+        known = self._manifests.get(declared.name)
+        if known is not None:
+            if known.digest == declared.digest:
+                return []
+            raise ManifestError(
+                declared.source,
+                [
+                    f"[manifest]: key 'name': {declared.name!r} is the name of the manifest that was loaded from "
+                    f"{known.source}; expected one of its own"
+                ],
+            )
+        self._manifests[declared.name] = declared
+        for patch in declared.patches:
+            self._patches[patch.qualified_id] = patch
+            self._by_id.setdefault(patch.id, []).append(patch)
+            for group in patch.groups:
+                self._by_group.setdefault(group, []).append(patch)
+        return list(declared.patches)
+
+    def short_id(self, patch: Patch) -> str:
+        """The id, qualified by the manifest where another manifest declares the same."""
+        return patch.id if len(self._by_id[patch.id]) == 1 else patch.qualified_id
+
+    def select(self, names: Sequence[str]) -> list[str]:
+        """The qualified ids that ids, qualified ids and groups stand for; all where no name is given.
+
+        Raises:
+            UnknownPatchError: nothing has that name, or two manifests declare it.
+        """
+        if not names:
+            return list(self._patches)
+        selected: dict[str, None] = {}
+        for name in names:
+            selected.update((patch.qualified_id, None) for patch in self._named(name))
+        return list(selected)
+
+    def _named(self, name: str) -> list[Patch]:
+        if name in self._patches:
+            return [self._patches[name]]
+        by_id = self._by_id.get(name, [])
+        if len(by_id) > 1:
+            choices = [patch.qualified_id for patch in by_id]
+            raise UnknownPatchError(name, choices, f"several manifests declare {name!r}; say {' or '.join(choices)}")
+        found = by_id or self._by_group.get(name)
+        if not found:
+            raise UnknownPatchError(name, sorted({*self._by_id, *self._by_group}))
+        return found

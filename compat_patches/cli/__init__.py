@@ -1,0 +1,45 @@
+"""The command line. Each command is a module, imported when it is called; so are the libraries it uses."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "list": ("compat_patches.cli.inspect:list_", "List the declared patches."),
+    "status": ("compat_patches.cli.inspect:status", "Show how each patch stands in this environment, and why."),
+    "explain": ("compat_patches.cli.inspect:explain", "Explain one patch."),
+    "check": ("compat_patches.cli.authoring:check", "Check a manifest."),
+    "schema": ("compat_patches.cli.authoring:schema", "Print the JSON Schema of manifests."),
+    "run": ("compat_patches.cli.run:run", "Run a program with the patches active."),
+    "demo": ("compat_patches.cli.demo:demo", "Show a call that fails without the patches and works with them."),
+}
+"""Name, command and help of each command, so that `--help` imports none of them."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="compat-patches")
+def main() -> None:
+    """Declared, version-gated, reversible run-time patches for PyTorch.
+
+    Exit status: 0 fine, 1 found something, 2 misuse.
+    """

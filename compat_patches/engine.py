@@ -1,0 +1,581 @@
+"""The engine: applies patches, takes them back, verifies them. The only owner of state.
+
+Whatever calls foreign code (importing an implementation, calling its factory, gathering evidence) is done without the
+engine's lock: it plans what shall be written, and then, under the lock, looks whether that is still wanted and whether
+the slots still hold what the plan was made from, and writes all of it at once. Two threads may so plan the same patch;
+one of them writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from . import actions, copies, discovery, importing, manifest, planning
+from .catalogue import Catalogue
+from .errors import CompatPatchesError, ManifestError, PatchError, UnknownPatchError
+from .layers import Layer, Layers
+from .manifest import Manifest, Patch
+from .predicates import Circumstances
+from .report import PatchStatus
+from .settings import Settings
+from .target import MISSING, ModuleSlot, Slot
+
+log = logging.getLogger("compat_patches")
+
+_MOST_PLANS = 16
+"""How often a plan is made anew because others change the slots meanwhile, before it is called a failure."""
+
+# Held for bookkeeping and for writing slots only, never while foreign code is called. It is taken before a fork, so
+# that a child finds it free and the state whole.
+_lock = threading.RLock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@dataclass(eq=False, slots=True)
+class _Claim:
+    """A ``with applied(…)`` or ``with reverted(…)`` whose body is being executed."""
+
+    wants: bool
+    force: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Record:
+    """The state of one patch. Only the engine changes it, under the lock."""
+
+    patch: Patch
+    state: str = "pending"
+    reason: str = "not looked at yet"
+    traceback: str | None = None
+    wanted: bool = False
+    force: bool = False
+    claims: list[_Claim] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+    watching: tuple[str, ...] = ()
+    # Where copies by value were found, and how many modules were loaded when they were looked for.
+    copies: tuple[int, list[Slot]] = (0, [])
+
+    @property
+    def wants(self) -> bool:
+        return self.claims[-1].wants if self.claims else self.wanted
+
+    @property
+    def forced(self) -> bool:
+        return self.claims[-1].force if self.claims else self.force
+
+    @property
+    def acting(self) -> list[Layer]:
+        return [layer for layer in self.layers if not layer.lingering]
+
+    def note(self, state: str, reason: str = "", trace: str | None = None) -> None:
+        self.state, self.reason, self.traceback = state, reason, trace
+
+
+class Engine:
+    """Applies, reverts and verifies the patches of the manifests that it was given.
+
+    Args:
+        settings: what the user wants; nothing out of the ordinary where it is left out.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings if settings is not None else Settings()
+        self._records: dict[str, _Record] = {}
+        self._catalogue = Catalogue()
+        self._layers = Layers()
+        self._waiting: dict[str, dict[_Record, None]] = {}
+        self._circumstances: Circumstances | None = None
+        self._simulated: Circumstances | None = None
+        self._torch_init: str | None = None
+        self._started = False
+
+    def open(self) -> None:
+        """Listen to the import system."""
+        importing.subscribe(self._executed)
+
+    def close(self) -> None:
+        """Undo everything and let go of the import system."""
+        self.revert(*self._records)
+        importing.unsubscribe(self._executed)
+
+    # --- manifests ---------------------------------------------------------------------------------------------
+
+    def add(self, declared: Manifest) -> list[Patch]:
+        """Take in a manifest. Nothing of it is applied yet.
+
+        Returns:
+            Its patches; none where the very same manifest was taken in before.
+
+        Raises:
+            ManifestError: another manifest of that name is loaded.
+        """
+        with _lock:
+            new = self._catalogue.add(declared)
+            self._records.update((patch.qualified_id, _Record(patch)) for patch in new)
+            return new
+
+    def load_manifest(self, path: str | os.PathLike[str]) -> list[PatchStatus]:
+        """Load a manifest file and apply what it declares for every process.
+
+        Raises:
+            ManifestError: the file cannot be loaded; nothing of it is.
+        """
+        declared = manifest.load(path)
+        new = [patch.qualified_id for patch in self.add(declared)]
+        if new:
+            self.start(*new)
+        return self.status(*(patch.qualified_id for patch in declared.patches))
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """The manifests that are loaded."""
+        with _lock:
+            return self._catalogue.manifests
+
+    def patches(self, *names: str) -> list[Patch]:
+        """The declarations that ids or groups name; all where none is named.
+
+        Raises:
+            UnknownPatchError: nothing has that name.
+        """
+        return [record.patch for record in self._select(names)]
+
+    def _select(self, names: Sequence[str]) -> list[_Record]:
+        with _lock:
+            return [self._records[qualified_id] for qualified_id in self._catalogue.select(names)]
+
+    # --- circumstances -----------------------------------------------------------------------------------------
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What predicates are asked about; a simulation, where there is one."""
+        if self._simulated is not None:
+            return self._simulated
+        known = self._circumstances
+        if known is None or known.torch is None:
+            known = self._circumstances = Circumstances.current(self._torch_init)
+        return known
+
+    def simulate(self, circumstances: Circumstances | None) -> Circumstances | None:
+        """Ask predicates about other circumstances from now on; about the real ones with None.
+
+        Returns:
+            What was simulated before.
+        """
+        previous, self._simulated = self._simulated, circumstances
+        return previous
+
+    # --- what is wanted ----------------------------------------------------------------------------------------
+
+    def start_once(self, torch_init: str | None = None) -> None:
+        """Apply what is wanted in every process; later calls do nothing.
+
+        Args:
+            torch_init: the ``__init__.py`` of the torch that is about to be imported.
+        """
+        with _lock:
+            if torch_init is not None:
+                self._torch_init, self._circumstances = torch_init, None
+            if self._started:
+                return
+            self._started = True
+        self.start()
+
+    def start(self, *names: str) -> None:
+        """Apply what the settings and the manifests want in every process, of all patches or of the named.
+
+        Raises:
+            PatchError: a patch failed, where the settings are strict. The others are applied all the same.
+        """
+        only, disable = self._listed(self.settings.only), self._listed(self.settings.disable)
+        wanted = []
+        for record in self._select(names):
+            unwanted = self._unwanted(record.patch, only, disable)
+            with _lock:
+                record.wanted = unwanted is None
+                if unwanted is not None:
+                    record.note("skipped", unwanted)
+                else:
+                    wanted.append(record)
+        self._settle_all(wanted)
+
+    def _listed(self, names: tuple[str, ...]) -> set[str]:
+        found: set[str] = set()
+        for name in names:
+            try:
+                found.update(record.patch.qualified_id for record in self._select((name,)))
+            except UnknownPatchError as error:
+                self.complain(f"COMPAT_PATCHES_ONLY or COMPAT_PATCHES_DISABLE: {error}")
+        return found
+
+    def _unwanted(self, patch: Patch, only: set[str], disable: set[str]) -> str | None:
+        if self.settings.off:
+            return "switched off by COMPAT_PATCHES=off"
+        if patch.qualified_id in disable:
+            return "disabled by COMPAT_PATCHES_DISABLE"
+        if self.settings.only:
+            return None if patch.qualified_id in only else "not among COMPAT_PATCHES_ONLY"
+        if patch.scope == "context":
+            return "applied only where it is asked for: with compat_patches.applied(…), or by its name"
+        if not patch.enabled:
+            return "opt-in: applied only by its name"
+        if patch.irreversible:
+            return "cannot be undone, so it is applied only by its name"
+        return None
+
+    def complain(self, text: str) -> None:
+        """Report what is wrong with the surroundings (not with one patch).
+
+        Raises:
+            CompatPatchesError: where the settings are strict.
+        """
+        if self.settings.strict:
+            raise CompatPatchesError(text)
+        log.warning("%s", text)
+
+    def apply(self, *names: str, force: bool = False) -> list[PatchStatus]:
+        """Apply patches, for good. Applying one that is applied does nothing.
+
+        Args:
+            names: ids or groups.
+            force: pass over predicates, evidence and pins; never over a missing target.
+
+        Returns:
+            How they stand now.
+
+        Raises:
+            UnknownPatchError: nothing has that name.
+            PatchError: a patch failed, where the settings are strict.
+        """
+        return self._want(names, True, force)
+
+    def revert(self, *names: str) -> list[PatchStatus]:
+        """Undo patches. One that is still pending never fires.
+
+        Args:
+            names: ids or groups.
+
+        Returns:
+            How they stand now: ``reverted``, or ``overlaid`` where somebody else's work stands on top.
+
+        Raises:
+            UnknownPatchError: nothing has that name.
+        """
+        return self._want(names, False, False)
+
+    def _want(self, names: tuple[str, ...], wanted: bool, force: bool) -> list[PatchStatus]:
+        records = self._select(names) if names else []
+        with _lock:
+            for record in records:
+                # Who asks by name has the last word; contexts that are still open find nothing left to do.
+                record.claims.clear()
+                record.wanted, record.force = wanted, force
+        self._settle_all(records if wanted else records[::-1])
+        return [self._status_of(record) for record in records]
+
+    @contextlib.contextmanager
+    def holding(self, *names: str, wants: bool, force: bool = False) -> Iterator[list[PatchStatus]]:
+        """Keep patches applied (``wants``) or undone for as long as the body takes.
+
+        Contexts nest and overlap, also between threads: of those that are open the one entered last decides, and with
+        the last that is left comes back what was the case before.
+        """
+        records = self._select(names) if names else []
+        claims = [(record, _Claim(wants, force)) for record in records]
+        try:
+            with _lock:
+                for record, claim in claims:
+                    record.claims.append(claim)
+            self._settle_all(records)
+            yield [self._status_of(record) for record in records]
+        finally:
+            with _lock:
+                for record, claim in claims:
+                    if claim in record.claims:
+                        record.claims.remove(claim)
+            self._settle_all(records[::-1])
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def status(self, *names: str) -> list[PatchStatus]:
+        """How the named patches stand, or all. Looks into the slots, and changes nothing there."""
+        return [self._status_of(record) for record in self._select(names)]
+
+    def verify(self, *names: str) -> list[PatchStatus]:
+        """Look whether what was applied is still there; clear away what was undone and nobody refers to any more.
+
+        Returns:
+            How the named patches stand; without names, those that have something in a slot or failed.
+        """
+        records = self._select(names)
+        for record in records:
+            with _lock:
+                for layer in [layer for layer in record.layers if layer.lingering]:
+                    if not self._layers.holds(layer) or self._layers.settle(layer):
+                        record.layers.remove(layer)
+                if not record.layers and record.state == "overlaid":
+                    record.note("reverted")
+        return [self._status_of(record) for record in records if names or record.layers or record.state == "failed"]
+
+    def _status_of(self, record: _Record) -> PatchStatus:
+        with _lock:
+            self._look(record)
+            patch = record.patch
+            return PatchStatus(
+                id=self._catalogue.short_id(patch),
+                manifest=patch.manifest,
+                state=record.state,
+                reason=record.reason,
+                target=str(patch.target),
+                summary=patch.summary,
+                traceback=record.traceback,
+            )
+
+    def _look(self, record: _Record) -> None:
+        """Bring what is known of an applied patch up to date with what stands in its slots. Under the lock."""
+        standings = [self._layers.standing(layer) for layer in record.acting]
+        for state in ("lost", "overlaid"):
+            reasons = [standing.reason for standing in standings if standing.state == state]
+            if reasons:
+                record.note(state, "; ".join(dict.fromkeys(reasons)))
+                return
+        if standings and record.state in ("lost", "overlaid"):
+            record.note("applied")
+
+    # --- applying ----------------------------------------------------------------------------------------------
+
+    def _settle_all(self, records: list[_Record], *, late: bool = True) -> None:
+        """Bring patches to where they are wanted. One that fails does not keep the others from it."""
+        failures = []
+        for record in records:
+            try:
+                self._settle(record, late)
+            except PatchError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _settle(self, record: _Record, late: bool) -> None:
+        with _lock:
+            if not record.wants:
+                self._take_off(record)
+                return
+        try:
+            self._advance(record, late)
+        except planning.Skip as skip:
+            self._note(record, "skipped", str(skip))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            reason = str(error) if isinstance(error, CompatPatchesError) else f"{type(error).__name__}: {error}"
+            self._note(record, "failed", reason, "".join(traceback.format_exception(error)))
+            if self.settings.strict:
+                raise PatchError(f"{record.patch.qualified_id} failed: {reason}") from error
+            log.warning("%s failed and was left out: %s", record.patch.qualified_id, reason)
+
+    def _advance(self, record: _Record, late: bool) -> None:
+        for _ in range(_MOST_PLANS):
+            with _lock:
+                if not record.wants or self._in_effect(record):
+                    return
+                force = record.forced
+            admission = planning.admit(record.patch, self.circumstances, force=force)
+            if not self._ready(record, admission.modules):
+                return
+            try:
+                plans, reason = planning.prepare(admission)
+            except ImportError as error:
+                above = next(filter(None, map(importing.executing_above, admission.modules)), None)
+                if above is None:
+                    raise
+                # The implementation needs more of the package than is there yet.
+                self._watch(record, (*admission.modules, above))
+                self._note(record, "pending", f"waits for {above} to finish executing ({error})")
+                return
+            if self._commit(record, plans, reason, late):
+                return
+        raise PatchError(f"others keep changing {record.patch.target}; gave up after {_MOST_PLANS} attempts")
+
+    def _ready(self, record: _Record, modules: tuple[str, ...]) -> bool:
+        """Whether all of the modules have been executed; where not, be told when they have."""
+        # First watch, then look: a module that is done in between has told us, or is seen to be done.
+        self._watch(record, modules)
+        states = {name: importing.finished(name) for name in modules}
+        missing = [name for name, finished in states.items() if finished is None]
+        executing = [name for name, finished in states.items() if finished is False]
+        if missing:
+            self._note(record, "pending", f"waits for {', '.join(missing)} to be imported")
+        elif executing:
+            self._note(record, "pending", f"waits for {', '.join(executing)} to finish executing")
+        return not missing and not executing
+
+    def _commit(self, record: _Record, plans: list[actions.Plan], reason: str, late: bool) -> bool:
+        """Write the plans, unless something has changed since they were made.
+
+        Returns:
+            False where new plans have to be made.
+        """
+        left_alone: list[str] = []
+        if late:
+            plans, left_alone = self._with_copies(record, plans)
+        if left_alone:
+            reason += f"; copies made before were left alone: {', '.join(left_alone)}"
+        with _lock:
+            if not record.wants or self._in_effect(record):
+                return True
+            # What is left of an earlier time was lost.
+            self._drop(record)
+            if not all(plan.slot.holds(plan.below) for plan in plans):
+                return False
+            record.layers = self._layers.put(record.patch.qualified_id, plans)
+            record.note("applied", reason)
+        log.debug("%s applied: %s", record.patch.qualified_id, reason)
+        return True
+
+    def _with_copies(self, record: _Record, plans: list[actions.Plan]) -> tuple[list[actions.Plan], list[str]]:
+        """Add plans for the copies by value that the patch rebinds; name those that it leaves alone."""
+        steps = record.patch.steps
+        rebinding = {str(target) for step in steps if step.rebind for target in step.targets}
+        strangers = [plan for plan in plans if isinstance(plan.slot, ModuleSlot) and plan.below is not MISSING]
+        loaded, found = record.copies
+        if strangers and loaded != len(sys.modules):
+            loaded = len(sys.modules)
+            ours = {
+                "compat_patches",
+                *(step.using.partition(":")[0] for step in steps if step.using is not None),
+            }
+            found = copies.find_copies([plan.below for plan in strangers], [plan.slot for plan in plans], ours)
+            record.copies = (loaded, found)
+        left_alone = []
+        for plan in strangers:
+            held = [slot for slot in found if slot.holds(plan.below)]
+            if plan.slot.title in rebinding:
+                plans = plans + [replace(plan, slot=slot) for slot in held]
+            else:
+                left_alone += [slot.title for slot in held]
+        return plans, list(dict.fromkeys(left_alone))
+
+    def _in_effect(self, record: _Record) -> bool:
+        """Whether all that was applied acts; wakes up what was undone beneath somebody else's work. Under the lock."""
+        if not record.layers or not all(map(self._layers.holds, record.layers)):
+            return False
+        lingering = [layer for layer in record.layers if layer.lingering]
+        if not all(map(self._layers.awaken, lingering)):
+            return False
+        if lingering:
+            record.note("applied")
+        self._look(record)
+        return record.state != "lost"
+
+    # --- undoing -----------------------------------------------------------------------------------------------
+
+    def _take_off(self, record: _Record) -> None:
+        """Undo what a patch has put into its slots. Under the lock; runs nobody's code."""
+        if record.layers and record.patch.irreversible:
+            record.reason = "cannot be undone"
+            return
+        self._watch(record, ())
+        if record.state == "pending":
+            record.note("reverted", "undone before it was applied")
+        if record.acting:
+            reasons = self._drop(record)
+            record.note("overlaid" if reasons else "reverted", "; ".join(reasons))
+            log.debug("%s %s %s", record.patch.qualified_id, record.state, record.reason)
+
+    def _drop(self, record: _Record) -> list[str]:
+        """Take the layers off. Returns why some of them still linger."""
+        reasons = []
+        for layer in reversed(record.acting):
+            standing = self._layers.take_off(layer)
+            if standing.state == "overlaid":
+                reasons.append(standing.reason)
+        record.layers = [layer for layer in record.layers if layer.lingering and self._layers.holds(layer)]
+        return list(dict.fromkeys(reasons))
+
+    # --- importing ---------------------------------------------------------------------------------------------
+
+    def _watch(self, record: _Record, modules: tuple[str, ...]) -> None:
+        """Wait for these modules and for no others."""
+        with _lock:
+            if not record.wants:
+                modules = ()
+            before, record.watching = record.watching, modules
+            for name in modules:
+                self._waiting.setdefault(name, {})[record] = None
+                importing.watch(name)
+            for name in before:
+                importing.unwatch(name)
+                if name not in modules:
+                    del self._waiting[name][record]
+                    if not self._waiting[name]:
+                        del self._waiting[name]
+
+    def _executed(self, name: str) -> None:
+        """A module that somebody waits for has been executed, for the first time or again."""
+        with _lock:
+            records = [record for record in self._waiting.get(name, ()) if record.wants]
+            for record in records:
+                if record.layers and self._has_moved(record):
+                    self._drop(record)
+                    # What lingers hands its calls through; it belongs to the module as it was.
+                    record.layers = []
+                    record.note("pending", f"{name} was executed again")
+        self._settle_all(records, late=False)
+
+    def _has_moved(self, record: _Record) -> bool:
+        """Whether the targets are other slots now, or hold what we did not put there: their module was reloaded."""
+        self._look(record)
+        return record.state in ("lost", "overlaid") or not all(layer.plan.slot.is_current() for layer in record.layers)
+
+    # --- notes -------------------------------------------------------------------------------------------------
+
+    def _note(self, record: _Record, state: str, reason: str, trace: str | None = None) -> None:
+        """Write down where a patch that is not applied has got to."""
+        with _lock:
+            if not record.wants or record.acting:
+                return
+            if state != "pending":
+                self._watch(record, ())
+            record.note(state, reason, trace)
+        log.debug("%s %s: %s", record.patch.qualified_id, state, reason)
+
+
+_engine: Engine | None = None
+
+
+def current() -> Engine:
+    """The engine of this process, with all manifests loaded. It is made by the first call.
+
+    Raises:
+        CompatPatchesError: a manifest or a setting is broken, and the settings are strict.
+    """
+    global _engine
+    if _engine is None:
+        # Made without a lock, as modules are imported for it; of two threads' engines the first is the one.
+        made = _made()
+        with _lock:
+            if _engine is None:
+                _engine = made
+                made.open()
+    return _engine
+
+
+def _made() -> Engine:
+    engine = Engine(Settings.from_environment())
+    for complaint in engine.settings.complaints:
+        engine.complain(complaint)
+    for found in discovery.manifests(engine.settings):
+        try:
+            if isinstance(found, Exception):
+                raise found
+            engine.add(found)
+        except ManifestError as error:
+            engine.complain(f"a manifest was left out: {error}")
+    return engine

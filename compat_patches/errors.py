@@ -1,0 +1,66 @@
+"""The exceptions of compat_patches. Each says what was found, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class CompatPatchesError(Exception):
+    """Base of every exception that compat_patches raises on purpose."""
+
+
+class ManifestError(CompatPatchesError):
+    """A manifest that cannot be loaded.
+
+    Args:
+        source: the file (or the name of the text) that was read.
+        problems: one line for each fault; all faults of a manifest are reported in one pass.
+    """
+
+    def __init__(self, source: str, problems: list[str]) -> None:
+        super().__init__(source, problems)
+        self.source = source
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.source}: {problem}" for problem in self.problems)
+
+
+class UnknownPatchError(CompatPatchesError, LookupError):
+    """A patch id or group that no loaded manifest declares."""
+
+    def __init__(self, name: str, known: list[str], why: str | None = None) -> None:
+        super().__init__(name, known, why)
+        self.name = name
+        self.known = known
+        self.why = why
+
+    def __str__(self) -> str:
+        import difflib
+
+        if self.why is not None:
+            return self.why
+        near = difflib.get_close_matches(self.name, self.known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        return f"no patch and no group is named {self.name!r}{hint} Known: {', '.join(self.known) or 'none'}"
+
+
+class PatchError(CompatPatchesError):
+    """A patch that could not be applied or undone. Raised only where the user asked for strictness."""
+
+
+class MissingTargetError(PatchError, LookupError):
+    """What a patch wants to change is not there.
+
+    Args:
+        target: the whole target, ``package.module:Qualified.name``.
+        holder: the part that was found.
+        missing: the part of the name that ``holder`` has not got.
+    """
+
+    def __init__(self, target: str, holder: str, missing: str) -> None:
+        super().__init__(target, holder, missing)
+        self.target = target
+        self.holder = holder
+        self.missing = missing
+
+    def __str__(self) -> str:
+        return f"target missing: {self.holder} has no {self.missing!r} (wanted {self.target})"

@@ -1,0 +1,137 @@
+"""Plain functions that stand in for other callables, and how one of them is made to hand its calls through.
+
+What Dynamo may trace has to be a plain function: ``torch.compile`` runs straight past a wrapt proxy, without a word.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+_IDENTITY = ("__module__", "__name__", "__qualname__")
+_ORIGINAL = "__compat_patches_original__"
+
+
+def copy_function(function: FunctionType) -> FunctionType:
+    """A function of its own identity that does the same: Dynamo registers handlers by identity."""
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = None if function.__kwdefaults__ is None else dict(function.__kwdefaults__)
+    copy.__dict__.update(function.__dict__)
+    copy.__annotations__ = dict(function.__annotations__)
+    copy.__doc__ = function.__doc__
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__
+    return copy
+
+
+def take_identity(function: Any, original: Any, *, transparent: bool) -> None:
+    """Give a stand-in the name, the module and the documentation of what it stands for.
+
+    With the original's module and qualified name it is pickled by reference, and found again in the slot.
+
+    Args:
+        function: a plain function or a class that stands in for ``original``.
+        original: what it stands for.
+        transparent: the stand-in calls the original, so that ``__wrapped__``, the signature and the annotations are
+            the original's, and so are attributes such as ``cache_clear``, which callers may rely on.
+    """
+    for name in _IDENTITY:
+        value = getattr(original, name, None)
+        if isinstance(value, str):
+            setattr(function, name, value)
+    if function.__doc__ is None:
+        function.__doc__ = getattr(original, "__doc__", None)
+    if not isinstance(function, FunctionType):
+        return
+    # functools.wraps copies these too, and Dynamo would then take the stand-in for what the original was marked as:
+    # with _torchdynamo_orig_callable it goes past the stand-in.
+    for name in [name for name in vars(function) if name.startswith("_torchdynamo_")]:
+        if getattr(original, name, None) is vars(function)[name]:
+            delattr(function, name)
+    if not transparent:
+        return
+    if not hasattr(function, "__wrapped__"):
+        function.__wrapped__ = original
+    if not function.__annotations__:
+        function.__annotations__ = dict(getattr(original, "__annotations__", None) or {})
+    for name in dir(original):
+        if not name.startswith("_") and not hasattr(function, name):
+            setattr(function, name, getattr(original, name))
+
+
+def forwarder(original: Callable[..., Any]) -> FunctionType:
+    """A plain function that calls ``original``."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    return forward
+
+
+def do_nothing(answer: Any) -> FunctionType:
+    """A plain function that takes anything, does nothing and returns ``answer``."""
+
+    def nothing(*args: Any, **kwargs: Any) -> Any:
+        return answer
+
+    return nothing
+
+
+class Quieting:
+    """Makes one function hand its calls through to what it stands for, and takes that back.
+
+    The code of the function object itself is exchanged, as whoever put something on top of it, or copied it by value,
+    holds this very object. The function stays a plain function, and while it is not quiet it pays nothing.
+    """
+
+    __slots__ = ("_code", "_function", "_keyword_defaults", "_original")
+
+    def __init__(self, function: FunctionType, original: Callable[..., Any]) -> None:
+        self._function = function
+        self._original = original
+        self._code = function.__code__
+        self._keyword_defaults = function.__kwdefaults__
+
+    @property
+    def quiet(self) -> bool:
+        return self._function.__code__ is not self._code
+
+    def hand_through(self) -> None:
+        if self.quiet:
+            return
+        # First what the new code needs, which the old one does not see; then the code, in one store.
+        defaults: Mapping[str, Any] = self._keyword_defaults or {}
+        self._function.__kwdefaults__ = {**defaults, _ORIGINAL: self._original}
+        self._function.__code__ = _hand_through_code(self._code)
+
+    def act(self) -> None:
+        if not self.quiet:
+            return
+        self._function.__code__ = self._code
+        self._function.__kwdefaults__ = self._keyword_defaults
+
+
+@functools.lru_cache(maxsize=256)
+def _hand_through_code(code: CodeType) -> CodeType:
+    """Code that calls the original, and has as many free variables as ``code``, as the closure stays."""
+    free = [f"free_{number}" for number in range(len(code.co_freevars))]
+    # The line behind the return is never run; it is there to make the names free variables.
+    text = (
+        f"def outer({', '.join(free)}):\n"
+        f"    def inner(*args, {_ORIGINAL}, **kwargs):\n"
+        f"        return {_ORIGINAL}(*args, **kwargs)\n"
+        f"        {', '.join(free) or 'None'}\n"
+        f"    return inner\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(text, code.co_filename, "exec"), namespace)
+    inner = namespace["outer"](*free).__code__
+    return inner.replace(co_name=code.co_name, co_firstlineno=code.co_firstlineno)

@@ -1,0 +1,270 @@
+"""The finder: tells when a module that somebody waits for is found, and when it has been executed.
+
+Imports sys and built-ins only, as every Python process of a job may pay for it. For a module that nobody waits for the
+finder answers with one look into a dictionary. It is on ``sys.meta_path`` only while somebody waits.
+
+Who waits is called without any lock of ours held; the import system's own lock on the module is held, so that no
+other thread sees the module before who waits has seen it.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import allocate_lock, get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+# One lock for this module's own few dictionaries. What is done under it calls nobody.
+_lock = allocate_lock()
+_roots: dict[str, Callable[[str, str | None], None]] = {}
+_watched: dict[str, int] = {}
+_executing: dict[str, int] = {}
+_listeners: list[Callable[[str], None]] = []
+_searching: set[tuple[int, str]] = set()
+
+
+def expect(root: str, callback: Callable[[str, str | None], None]) -> None:
+    """Call ``callback(name, origin)`` once, when the module ``root`` has been found and is about to be imported."""
+    with _lock:
+        _roots[root] = callback
+        _attend()
+
+
+def forget(root: str) -> None:
+    """Take an :func:`expect` back."""
+    with _lock:
+        _roots.pop(root, None)
+        _attend()
+
+
+def subscribe(listener: Callable[[str], None]) -> None:
+    """Have ``listener(name)`` called for each watched module that has been executed."""
+    _listeners.append(listener)
+
+
+def unsubscribe(listener: Callable[[str], None]) -> None:
+    """Take a :func:`subscribe` back."""
+    _listeners.remove(listener)
+
+
+def watch(name: str) -> None:
+    """Be told each time the module has been executed, on reload too. Counts: as many :func:`unwatch` end it."""
+    with _lock:
+        _watched[name] = _watched.get(name, 0) + 1
+        _attend()
+
+
+def unwatch(name: str) -> None:
+    """Take one :func:`watch` back."""
+    with _lock:
+        left = _watched.get(name, 0) - 1
+        if left > 0:
+            _watched[name] = left
+        else:
+            _watched.pop(name, None)
+        _attend()
+
+
+def finished(name: str) -> bool | None:
+    """Whether a module has been executed: None where it is not loaded, False while it is being executed.
+
+    Where it is being executed, and was found before anybody waited for it, this arranges that who waits is told in
+    the end.
+    """
+    module = sys.modules.get(name)
+    if module is None:
+        return None
+    with _lock:
+        if name in _executing:
+            return False
+    spec = getattr(module, "__spec__", None)
+    return not (getattr(spec, "_initializing", False) and _tell_when_initialised(spec))
+
+
+def executing_above(name: str) -> str | None:
+    """The outermost package above a module that is still being executed, None where there is none."""
+    package = name.rpartition(".")[0]
+    outermost = None
+    while package:
+        if finished(package) is False:
+            outermost = package
+        package = package.rpartition(".")[0]
+    return outermost
+
+
+def _attend() -> None:
+    """Be on ``sys.meta_path`` exactly while somebody waits. Called under the lock."""
+    wanted = bool(_roots or _watched)
+    present = any(entry is FINDER for entry in sys.meta_path)
+    if wanted and not present:
+        sys.meta_path.insert(0, FINDER)
+    elif present and not wanted:
+        # A new list would lose what another thread inserts meanwhile.
+        for index, entry in enumerate(sys.meta_path):
+            if entry is FINDER:
+                del sys.meta_path[index]
+                break
+
+
+class _Finder:
+    """Lets the finders behind it find the module, and then puts itself between the module and its loader."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _watched and fullname not in _roots:
+            return None
+        search = (get_ident(), fullname)
+        if search in _searching:  # A finder that asks the whole of sys.meta_path, as wrapt's does.
+            return None
+        _searching.add(search)
+        try:
+            spec = self._find(fullname, path, target)
+        finally:
+            _searching.discard(search)
+        if spec is None:
+            return None
+        with _lock:
+            callback = _roots.pop(fullname, None)
+        if callback is not None:
+            callback(fullname, spec.origin if spec.has_location else None)
+        if fullname in _watched and spec.loader is not None:
+            spec.loader = _loader_around(spec.loader)  # type: ignore[assignment]  # a loader by duck typing
+        return spec
+
+    def _find(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        finders = list(sys.meta_path)
+        for index, finder in enumerate(finders):
+            if finder is self:
+                finders = finders[index + 1 :]
+                break
+        for finder in finders:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec(fullname, path, target) if find_spec is not None and finder is not self else None
+            if spec is not None:
+                return spec
+        return None
+
+
+FINDER = _Finder()
+
+
+class _Around:
+    """Stands before a module's loader until the module is executed, and then leaves no trace of itself."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    @property  # type: ignore[misc]  # read-only, while object's can be assigned
+    def __class__(self) -> type:
+        """The loader's own class, for whoever asks ``isinstance`` of ``find_spec(name).loader``."""
+        return type(self._loader)
+
+    def _step_back(self, module: ModuleType) -> None:
+        spec = module.__spec__
+        if spec is not None and spec.loader is self:
+            spec.loader = self._loader
+        module.__loader__ = self._loader
+
+
+class _Loader(_Around):
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        create_module = getattr(self._loader, "create_module", None)
+        return create_module(spec) if create_module is not None else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        # A private copy that somebody makes by hand is none of our business.
+        registered = sys.modules.get(name) is module
+        self._step_back(module)
+        if not registered:
+            self._loader.exec_module(module)
+            return
+        _begin(name)
+        try:
+            self._loader.exec_module(module)
+        finally:
+            _end(name)
+        _tell(name)
+
+
+class _LegacyLoader(_Around):
+    """Before a loader that only knows ``load_module``."""
+
+    def load_module(self, name: str) -> ModuleType:
+        _begin(name)
+        try:
+            module: ModuleType = self._loader.load_module(name)
+        finally:
+            _end(name)
+        self._step_back(module)
+        _tell(name)
+        return module
+
+
+def _loader_around(loader: Any) -> _Around:
+    return _Loader(loader) if hasattr(loader, "exec_module") else _LegacyLoader(loader)
+
+
+def _begin(name: str) -> None:
+    with _lock:
+        _executing[name] = _executing.get(name, 0) + 1
+
+
+def _end(name: str) -> None:
+    with _lock:
+        left = _executing.pop(name) - 1
+        if left:
+            _executing[name] = left
+
+
+def _tell(name: str) -> None:
+    if name in sys.modules and name in _watched:
+        for listener in tuple(_listeners):
+            listener(name)
+
+
+_spec_types: dict[type, type] = {}
+
+
+def _tell_when_initialised(spec: Any) -> bool:
+    """Arrange that who waits is told when the import system is done with a module that is being executed.
+
+    The import system marks the spec of such a module with ``_initializing`` and takes the mark away when it is done;
+    that store is the only sign of it. The spec is given a class that notices it, and then gets its own class back.
+
+    Returns:
+        False where the import system is done already, or the spec does not let itself be watched.
+    """
+    original = type(spec)
+    if not hasattr(original, "_compat_patches_watches"):
+        if original not in _spec_types:
+
+            class WatchedSpec(original):  # type: ignore[misc, valid-type]
+                _compat_patches_watches = True
+
+                def __setattr__(self, key: str, value: Any) -> None:
+                    object.__setattr__(self, key, value)
+                    if key == "_initializing" and not value:
+                        self.__class__ = original
+                        _tell(self.name)
+
+            WatchedSpec.__name__, WatchedSpec.__qualname__ = original.__name__, original.__qualname__
+            _spec_types.setdefault(original, WatchedSpec)
+        try:
+            spec.__class__ = _spec_types[original]
+        except TypeError:
+            return False
+    if spec._initializing:
+        return True
+    if type(spec) is _spec_types.get(original):
+        spec.__class__ = original
+    return False

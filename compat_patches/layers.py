@@ -1,0 +1,204 @@
+"""Layers: what we have put into slots, in what order, and how one is taken out from among the others.
+
+Pure bookkeeping. Nothing here imports, logs or calls a patch's code; the engine calls it under its lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from .actions import Plan
+from .target import MISSING
+
+
+@dataclass(eq=False, slots=True)
+class Layer:
+    """One entry of ours in one slot.
+
+    Attributes:
+        patch: the qualified id of the patch that it belongs to.
+        plan: what was written, and what was there before.
+        below: what will be put back when this layer is taken off; changes when a layer of ours beneath goes.
+        lingering: undone, but still referred to by something above, which is not ours to throw away.
+    """
+
+    patch: str
+    plan: Plan
+    below: Any
+    lingering: bool = False
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a layer stands: ``applied``, ``overlaid`` or ``lost``, and why."""
+
+    state: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Layers:
+    """All layers of this process, by slot, the earliest first."""
+
+    _stacks: dict[tuple[str, int, Any], list[Layer]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._stacks.values()))
+
+    def put(self, patch: str, plans: list[Plan]) -> list[Layer]:
+        """Write all plans or, when one write raises, none."""
+        done: list[Layer] = []
+        try:
+            for plan in plans:
+                layer = Layer(patch, plan, plan.below)
+                done.append(layer)
+                self._stacks.setdefault(plan.slot.key, []).append(layer)
+                plan.slot.put(plan.entry)
+        except BaseException:
+            for layer in reversed(done):
+                self._forget(layer)
+                if not layer.plan.slot.holds(layer.below):
+                    layer.plan.slot.put(layer.below)
+            raise
+        return done
+
+    def standing(self, layer: Layer) -> Standing:
+        """Look how a layer stands now. Changes nothing."""
+        slot, entry = layer.plan.slot, layer.plan.entry
+        top: Layer | None = layer
+        while top is not None and not slot.holds(top.plan.entry):
+            top = self._above(top)
+        if top is not None:
+            return Standing("applied")
+        found = slot.raw()
+        if found is MISSING:
+            return Standing("lost", f"somebody has deleted {slot.title}")
+        if _reaches(found, entry):
+            return Standing("overlaid", f"{_described(found)} was put on top of it in {slot.title}")
+        stack = self._stacks[slot.key]
+        if any(slot.holds(other.below) for other in stack[: stack.index(layer) + 1]):
+            return Standing("lost", f"somebody has put back what was in {slot.title} before")
+        return Standing(
+            "overlaid", f"{_described(found)} stands in its place in {slot.title}, and may or may not call it"
+        )
+
+    def take_off(self, layer: Layer) -> Standing:
+        """Undo a layer, whatever was put on top of it since.
+
+        Returns:
+            ``reverted``, or ``overlaid`` where something on top still refers to the entry, with the reason.
+        """
+        slot, entry = layer.plan.slot, layer.plan.entry
+        above = self._above(layer)
+        standing = self.standing(layer)
+        for quieting in layer.plan.quietings:
+            # Also where the entry leaves the slot: somebody may have copied it by value, and must not notice.
+            quieting.hand_through()
+        if standing.state == "lost":
+            self._forget(layer)
+            return Standing("reverted", standing.reason)
+        if slot.holds(entry):
+            self._forget(layer)
+            slot.put(self._next_below(layer))
+            return Standing("reverted")
+        if above is not None and (layer.plan.quietings or not above.plan.calls_below):
+            above.below = layer.below
+            self._forget(layer)
+            return Standing("reverted")
+        layer.lingering = True
+        if above is not None:
+            return Standing("overlaid", f"{above.patch} was built on it and keeps it in effect until that is undone")
+        if layer.plan.quietings:
+            return Standing("overlaid", f"undone: it hands calls through, as {standing.reason}")
+        return Standing("overlaid", f"undone as far as it can be: {standing.reason}")
+
+    def settle(self, layer: Layer) -> bool:
+        """Clear a lingering layer away where nothing refers to it any more.
+
+        Returns:
+            Whether it is gone.
+        """
+        slot = layer.plan.slot
+        if slot.holds(layer.plan.entry):
+            self._forget(layer)
+            slot.put(self._next_below(layer))
+            return True
+        if self.standing(layer).state == "lost":
+            self._forget(layer)
+            return True
+        return False
+
+    def awaken(self, layer: Layer) -> bool:
+        """Let a lingering layer act again in its old place.
+
+        Returns:
+            False where it is not in a place from which it could act.
+        """
+        if not layer.plan.quietings or self.standing(layer).state == "lost":
+            return False
+        for quieting in layer.plan.quietings:
+            quieting.act()
+        layer.lingering = False
+        return True
+
+    def holds(self, layer: Layer) -> bool:
+        """Whether the layer is still on the books."""
+        return layer in self._stacks.get(layer.plan.slot.key, ())
+
+    def _forget(self, layer: Layer) -> None:
+        stack = self._stacks.get(layer.plan.slot.key, [])
+        if layer in stack:
+            stack.remove(layer)
+        if not stack:
+            self._stacks.pop(layer.plan.slot.key, None)
+
+    def _above(self, layer: Layer) -> Layer | None:
+        """Our own layer that was put straight on top of this one."""
+        stack = self._stacks[layer.plan.slot.key]
+        for other in stack[stack.index(layer) + 1 :]:
+            if other.below is layer.plan.entry:
+                return other
+        return None
+
+    def _next_below(self, layer: Layer) -> Any:
+        """What to put back: past layers of ours that were undone already and only lingered beneath this one."""
+        below = layer.below
+        for other in reversed(self._stacks.get(layer.plan.slot.key, [])):
+            if other.lingering and other.plan.entry is below:
+                self._forget(other)
+                below = other.below
+        return below
+
+
+def _reaches(found: Any, entry: Any) -> bool:
+    """Whether a foreign object says that it wraps ours, by ``__wrapped__`` or as a descriptor does."""
+    ours = {id(entry), id(_inner(entry))}
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        if id(found) in ours:
+            return True
+        seen.add(id(found))
+        inner = _inner(found)
+        found = inner if inner is not found else getattr(found, "__wrapped__", None)
+    return False
+
+
+def _inner(entry: Any) -> Any:
+    if isinstance(entry, staticmethod | classmethod):
+        return entry.__func__
+    if isinstance(entry, property):
+        return entry.fget
+    return entry
+
+
+def _described(value: Any) -> str:
+    inner = _inner(value)
+    name = getattr(inner, "__qualname__", None)
+    if isinstance(inner, FunctionType):
+        # Its __module__ may be copied from what it wraps; the code says who wrote it.
+        return f"a function from {inner.__code__.co_filename}:{inner.__code__.co_firstlineno}"
+    if isinstance(name, str):
+        return f"{type(inner).__module__}.{type(inner).__qualname__} {name!r}"
+    return f"a {type(inner).__module__}.{type(inner).__qualname__}"

@@ -1,0 +1,227 @@
+"""Manifests: TOML text in, checked and frozen records out.
+
+A manifest is loaded whole or not at all, and all of its faults are reported in one pass. What may stand in one is
+declared in :mod:`compat_patches.fields`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import ManifestError
+from .fields import PATCH_FIELDS, STEP_FIELDS, problems_of
+
+LARGEST_MANIFEST = 16 * 1024 * 1024
+"""Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a patch changes: ``package.module:Qualified.name``, the left side always an importable module."""
+
+    module: str
+    qualname: str
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        module, _, qualname = text.partition(":")
+        return cls(module, qualname)
+
+    @property
+    def root(self) -> str:
+        """The top-level package that has to be imported first."""
+        return self.module.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.qualname.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.qualname}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change to one target; a patch has one or more, applied together or not at all."""
+
+    target: Target
+    action: str
+    also_bind: tuple[Target, ...] = ()
+    using: str | None = None
+    key: Any = None
+    value: Any = None
+    mode: str = "setdefault"
+    rebind: bool = False
+    requires: tuple[str, ...] = ()
+    pins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return (self.target, *self.also_bind)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One declared patch. ``manifest`` is the name of the manifest that declares it."""
+
+    manifest: str
+    id: str
+    summary: str
+    why: str
+    upstream: tuple[str, ...]
+    remove_when: str
+    steps: tuple[Step, ...]
+    groups: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    marker: str | None = None
+    build: tuple[str, ...] = ()
+    needed_if: Mapping[str, Any] = field(default_factory=dict)
+    scope: str = "process"
+    enabled: bool = True
+    irreversible: bool = False
+    affects_compile: bool = False
+
+    @property
+    def qualified_id(self) -> str:
+        return f"{self.manifest}/{self.id}"
+
+    @property
+    def target(self) -> Target:
+        """The first target; the evidence is about this one."""
+        return self.steps[0].target
+
+    @property
+    def roots(self) -> frozenset[str]:
+        return frozenset(step.target.root for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A checked manifest. ``digest`` is the SHA-256 of its bytes, in hexadecimal digits."""
+
+    name: str
+    source: str
+    digest: str
+    patches: tuple[Patch, ...]
+
+
+# --- loading -------------------------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Manifest:
+    """Read and check a manifest file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The checked manifest.
+
+    Raises:
+        ManifestError: the file cannot be read, is no TOML, or has faults; all of them are listed.
+    """
+    return parse(read(path), os.fspath(path))
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Read the bytes of a manifest, refusing whatever cannot be one (a folder, a device, 100 MB).
+
+    Raises:
+        ManifestError: with the reason.
+    """
+    source = os.fspath(path)
+    try:
+        # Not blocking: a FIFO that somebody named would otherwise hold up the interpreter's start.
+        descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (OSError, ValueError) as error:
+        raise ManifestError(source, [f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+    with open(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise ManifestError(source, [f"is {what}; expected a TOML file"])
+        data = file.read(LARGEST_MANIFEST + 1)
+    if len(data) > LARGEST_MANIFEST:
+        size = max(status.st_size, len(data))
+        raise ManifestError(source, [f"has {size} bytes; a manifest has at most {LARGEST_MANIFEST}"])
+    return data
+
+
+def parse(data: bytes, source: str) -> Manifest:
+    """Check the bytes of a manifest.
+
+    Args:
+        data: UTF-8 encoded TOML.
+        source: what the errors call it, usually a path.
+
+    Raises:
+        ManifestError: with every fault that was found.
+    """
+    import hashlib
+
+    document = _parse_toml(data, source)
+    problems = problems_of(document)
+    if problems:
+        raise ManifestError(source, problems)
+    return build(document, source, hashlib.sha256(data).hexdigest())
+
+
+def build(document: Mapping[str, Any], source: str, digest: str) -> Manifest:
+    """Make records of a document that has been checked already (straight from :func:`parse`, or from a cache)."""
+    name = document["manifest"]["name"]
+    patches = tuple(_build_patch(name, table) for table in document.get("patch", []))
+    return Manifest(name, source, digest, patches)
+
+
+def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise ManifestError(source, ["starts with a byte-order mark; save it as UTF-8 without one"])
+    if not data.strip():
+        raise ManifestError(source, ["is empty; expected [manifest] and [[patch]] tables"])
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ManifestError(source, [f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}"]) from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise ManifestError(source, [f"is not valid TOML: {error}"]) from None
+
+
+def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
+    def get(key: str) -> Any:
+        value = table.get(key, PATCH_FIELDS[key].default)
+        return tuple(value) if isinstance(value, list) else value
+
+    steps = table.get("step")
+    return Patch(
+        manifest=manifest,
+        steps=tuple(map(_build_step, steps)) if steps else (_build_step({**table, "requires": []}),),
+        **{key: get(key) for key in PATCH_FIELDS if key not in STEP_FIELDS and key != "step"},
+    )
+
+
+def _build_step(table: Mapping[str, Any]) -> Step:
+    return Step(
+        # The environment is always in the same place, so an `env` step need not say so.
+        target=Target.parse(table.get("target", "os:environ")),
+        action=table["action"],
+        also_bind=tuple(map(Target.parse, table.get("also_bind", ()))),
+        using=table.get("using"),
+        key=table.get("key"),
+        value=table.get("value"),
+        mode=table.get("mode", "setdefault"),
+        rebind=table.get("rebind", False),
+        requires=tuple(table.get("requires", ())),
+        pins={
+            release: tuple(hashes) if isinstance(hashes, list) else (hashes,)
+            for release, hashes in table.get("pins", {}).items()
+        },
+    )

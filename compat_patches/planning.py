@@ -1,0 +1,104 @@
+"""Planning a patch: from its declaration and the circumstances to what shall be written, or to the reason why not.
+
+Calls foreign code (implementations, their factories, probes) and owns no state: the engine calls it without a lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from . import actions, evidence, predicates, source
+from .manifest import Patch, Step
+from .predicates import Circumstances
+from .verdict import Verdict
+
+
+class Skip(Exception):
+    """The patch is not to be applied here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A patch that is for these circumstances, with the steps that are, and why."""
+
+    patch: Patch
+    steps: tuple[Step, ...]
+    verdict: Verdict
+    forced: bool
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that have to be executed first."""
+        return tuple(dict.fromkeys(name for step in self.steps for name in actions.modules_awaited(step)))
+
+
+def admit(patch: Patch, circumstances: Circumstances, *, force: bool) -> Admission:
+    """Ask the predicates.
+
+    Raises:
+        Skip: the patch is not for these circumstances.
+    """
+    if force:
+        return Admission(patch, patch.steps, Verdict(True, "forced"), True)
+    verdict = predicates.gate(patch, circumstances)
+    if not verdict.ok:
+        raise Skip(verdict.reason)
+    verdicts = [
+        (step, [predicates.requirement_verdict(text, circumstances) for text in step.requires]) for step in patch.steps
+    ]
+    steps = tuple(step for step, answers in verdicts if all(answer.ok for answer in answers))
+    if not steps:
+        raise Skip("; ".join(answer.reason for _, answers in verdicts for answer in answers if not answer.ok))
+    return Admission(patch, steps, verdict, False)
+
+
+def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
+    """Ask the evidence, and plan all steps. All modules of the admission have been executed.
+
+    Returns:
+        What shall be written, and why.
+
+    Raises:
+        Skip: the defect is not there, or the code that the patch was written against is not.
+        MissingTargetError: a part of a target is not there.
+        Exception: whatever the implementation raises.
+    """
+    verdict = admission.verdict if admission.forced else _weigh(admission)
+    plans: list[actions.Plan] = []
+    not_needed = []
+    for step in admission.steps:
+        try:
+            plans += actions.plan(step)
+        except actions.NotNeeded as reason:
+            not_needed.append(str(reason))
+    if not plans:
+        raise Skip(f"not needed: {'; '.join(not_needed)}")
+    return plans, verdict.reason
+
+
+def _weigh(admission: Admission) -> Verdict:
+    patch, verdict = admission.patch, admission.verdict
+    facts = evidence.LiveFacts()
+    if patch.needed_if:
+        found = evidence.decide(patch.needed_if, patch.target, facts)
+        if found.ok is False:
+            raise Skip(f"not needed: {found.reason}")
+        if found.ok is None and verdict.needs_evidence:
+            raise Skip(f"unproven on a pre-release: {verdict.reason}, and {found.reason}")
+        verdict = replace(verdict, reason=f"{verdict.reason}; {found.reason}")
+    for step in admission.steps:
+        if step.pins:
+            _compare_with_pins(step, facts)
+    return verdict
+
+
+def _compare_with_pins(step: Step, facts: evidence.LiveFacts) -> None:
+    node = facts.definition(step.target)
+    found = None if node is None else source.tree_hash(node)
+    known = {text: release for release, hashes in step.pins.items() for text in hashes}
+    if found is None or not any(found.startswith(text) for text in known):
+        pinned = ", ".join(f"{text} ({release})" for text, release in known.items())
+        raise Skip(
+            f"drifted: the source of {step.target} is {found or 'unreadable'}, "
+            f"and the patch was written against {pinned}"
+        )

@@ -1,0 +1,211 @@
+"""Predicates: is a patch for this torch, this build, this platform? Each answers with a verdict.
+
+None of them imports torch or touches a device: initialising CUDA before a fork would break the child.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .manifest import Patch
+from .verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What predicates are asked about: this process, or one that a test simulates.
+
+    Attributes:
+        torch: the version that torch reports, None where there is none.
+        build: torch's own build: cpu, cuda, rocm or xpu; None without torch.
+        versions: versions of other distributions, which win over what is installed.
+        markers: values of PEP 508 marker variables, which win over this interpreter's.
+        accelerator: the type that a simulation says is there; nothing of the process's own is ever asked here.
+    """
+
+    torch: str | None
+    build: str | None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    markers: Mapping[str, str] = field(default_factory=dict)
+    accelerator: str | None = None
+
+    @classmethod
+    def current(cls, torch_init: str | None = None) -> Circumstances:
+        """The circumstances of this process.
+
+        Args:
+            torch_init: the path of ``torch/__init__.py`` where the import system has just found it.
+        """
+        facts = torch_facts(torch_init)
+        version = facts.get("__version__")
+        if version is None:
+            return cls(None, None)
+        return cls(str(version), _build(facts))
+
+    def version(self, distribution: str) -> str | None:
+        """The version of a distribution, None where it is not installed."""
+        if distribution in self.versions:
+            return self.versions[distribution]
+        if distribution == "torch":
+            return self.torch
+        from importlib import metadata
+
+        try:
+            return metadata.version(distribution)
+        except (metadata.PackageNotFoundError, ValueError):
+            return None
+
+
+def torch_facts(torch_init: str | None = None) -> dict[str, Any]:
+    """What ``torch/version.py`` says, from the loaded module or else from the file, which is read, not run.
+
+    The distribution's metadata is not asked: a torch built from source under a vendor's name has none, and the
+    file beside the torch that will be imported cannot be somebody else's.
+
+    Returns:
+        Names and values; empty where there is no torch.
+    """
+    loaded = sys.modules.get("torch.version")
+    if loaded is not None and hasattr(loaded, "__version__"):
+        return vars(loaded)
+    package = sys.modules.get("torch")
+    if package is not None and isinstance(getattr(package, "__version__", None), str):
+        return {"__version__": package.__version__}
+    path = torch_init or _find_torch()
+    if path is None:
+        return {}
+    try:
+        with open(os.path.join(os.path.dirname(path), "version.py"), encoding="utf-8") as file:
+            return _assignments(file.read())
+    except (OSError, ValueError, SyntaxError):
+        return {"__version__": "unknown"}
+
+
+def _find_torch() -> str | None:
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec("torch")
+    except (ImportError, ValueError):
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def _assignments(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target, value = node.target, node.value
+        else:
+            continue
+        if isinstance(target, ast.Name):
+            try:
+                found[target.id] = ast.literal_eval(value)
+            except ValueError:
+                continue
+    return found
+
+
+def _build(facts: Mapping[str, Any]) -> str:
+    for name, build in (("hip", "rocm"), ("xpu", "xpu"), ("cuda", "cuda")):
+        if facts.get(name):
+            return build
+    return "cpu"
+
+
+def gate(patch: Patch, circumstances: Circumstances) -> Verdict:
+    """Whether a patch is for these circumstances, evidence apart.
+
+    Returns:
+        A verdict. Where ``needs_evidence`` is set, the torch is a pre-release and only evidence may let it through.
+    """
+    reasons = []
+    needs_evidence = False
+    for verdict in _verdicts(patch, circumstances):
+        if not verdict.ok:
+            return verdict
+        needs_evidence = needs_evidence or verdict.needs_evidence
+        reasons.append(verdict.reason)
+    if needs_evidence and not patch.needed_if:
+        return Verdict(False, f"unproven on a pre-release: {'; '.join(reasons)}, and the patch has no needed_if")
+    return Verdict(True, "; ".join(reasons) or "for every version and platform", needs_evidence)
+
+
+def _verdicts(patch: Patch, circumstances: Circumstances) -> Iterable[Verdict]:
+    for requirement in patch.requires:
+        yield requirement_verdict(requirement, circumstances)
+    if patch.marker is not None:
+        yield marker_verdict(patch.marker, circumstances)
+    if patch.build:
+        yield build_verdict(patch.build, circumstances)
+
+
+def requirement_verdict(text: str, circumstances: Circumstances) -> Verdict:
+    """Whether the installed version satisfies a PEP 508 requirement.
+
+    A local part (``+cu128``) never decides. A development or pre-release build counts as its release number, and so
+    does one that is on its way to a version that the specifier excludes from above (``2.11.0.dev…`` for ``<2.11``):
+    whether the change is in already, only evidence can tell. A specifier that itself names a pre-release is compared
+    by PEP 440 to the letter.
+    """
+    from packaging.requirements import Requirement
+    from packaging.version import InvalidVersion, Version
+
+    requirement = Requirement(text)
+    if requirement.marker is not None:
+        verdict = marker_verdict(str(requirement.marker), circumstances)
+        if not verdict.ok:
+            return Verdict(True, f"{text} does not count here ({verdict.reason})")
+    name, specifiers = requirement.name, requirement.specifier
+    wanted = text.partition(";")[0].strip()
+    found = circumstances.version(name)
+    if found is None:
+        return Verdict(False, f"{name} is not installed, wanted {wanted}")
+    try:
+        version = Version(found)
+    except InvalidVersion:
+        return Verdict(False, f"{name} reports the version {found!r}, which PEP 440 cannot read, wanted {wanted}")
+    public = Version(version.public)
+    if specifiers.contains(public, prereleases=True) and (
+        not version.is_prerelease or any(_names_prerelease(s.version) for s in specifiers)
+    ):
+        return Verdict(True, f"{name} is {found}, wanted {wanted}")
+    if version.is_prerelease and not any(_names_prerelease(s.version) for s in specifiers):
+        release = Version(version.base_version)
+        if all(s.contains(release) or (s.operator == "<" and public < Version(s.version)) for s in specifiers):
+            return Verdict(True, f"{name} is {found}, a pre-release of {release}, wanted {wanted}", True)
+    return Verdict(False, f"{name} is {found}, wanted {wanted}")
+
+
+def _names_prerelease(text: str) -> bool:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(text.removesuffix(".*")).is_prerelease
+    except InvalidVersion:
+        return False
+
+
+def marker_verdict(text: str, circumstances: Circumstances) -> Verdict:
+    """Whether a PEP 508 marker holds."""
+    from packaging.markers import Marker, default_environment
+
+    environment: dict[str, Any] = {**default_environment(), **circumstances.markers}
+    found = ", ".join(f"{name} is {value!r}" for name, value in environment.items() if name in text)
+    holds = Marker(text).evaluate(environment)
+    return Verdict(holds, f"{found}, wanted {text}")
+
+
+def build_verdict(builds: tuple[str, ...], circumstances: Circumstances) -> Verdict:
+    """Whether torch was built for one of these."""
+    if circumstances.build is None:
+        return Verdict(False, f"torch is not installed, wanted a build for {' or '.join(builds)}")
+    found = f"torch is built for {circumstances.build}, wanted {' or '.join(builds)}"
+    return Verdict(circumstances.build in builds, found)

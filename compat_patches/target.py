@@ -1,0 +1,245 @@
+"""Slots: the places that hold what a patch changes.
+
+A slot is an owner and a name in it. It reads and writes the owner's raw entry: what ``owner.__dict__`` holds, with no
+descriptor bound and no inherited value, so that what was there can be put back exactly, or deleted where there was
+nothing. Writing goes past ``__setattr__`` of modules and metaclasses: undoing must not run anybody's code.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from .errors import MissingTargetError
+from .manifest import Target
+
+
+class _Missing:
+    """The type of :data:`MISSING`."""
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING = _Missing()
+"""Stands for an entry that is not there; never for one that is None."""
+
+
+class Slot:
+    """One place that can be read raw, written and emptied.
+
+    Two slots with equal ``key`` are the same place, whatever names led to it. The key holds the owner's ``id``, so it
+    is good for as long as the slot, which holds the owner, is alive.
+    """
+
+    __slots__ = ("key", "name", "owner", "title")
+
+    def __init__(self, owner: Any, name: Any, title: str) -> None:
+        self.owner = owner
+        self.name = name
+        self.title = title
+        self.key = (type(self).__name__, id(owner), name)
+
+    def raw(self) -> Any:
+        """The owner's own entry, :data:`MISSING` where it has none."""
+        raise NotImplementedError
+
+    def value(self) -> Any:
+        """The raw entry, or else what the owner inherits under that name, unbound; else :data:`MISSING`."""
+        return self.raw()
+
+    def holds(self, entry: Any) -> bool:
+        """Whether the raw entry is this very object."""
+        return self.raw() is entry
+
+    def is_current(self) -> bool:
+        """Whether the name of the slot still leads to this owner; a reload may have made another one."""
+        try:
+            return find(Target.parse(self.title)).key == self.key
+        except LookupError:
+            return False
+
+    def put(self, entry: Any) -> None:
+        """Write an entry; :data:`MISSING` empties the slot."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.title}>"
+
+
+class ModuleSlot(Slot):
+    """A name in a module (or in another object that keeps its attributes in a plain ``__dict__``)."""
+
+    __slots__ = ()
+
+    def raw(self) -> Any:
+        return vars(self.owner).get(self.name, MISSING)
+
+    def value(self) -> Any:
+        found = self.raw()
+        if found is MISSING and not isinstance(self.owner, ModuleType):
+            return _inherited(type(self.owner), self.name)
+        return found
+
+    def put(self, entry: Any) -> None:
+        if entry is MISSING:
+            vars(self.owner).pop(self.name, None)
+        else:
+            vars(self.owner)[self.name] = entry
+
+
+class ClassSlot(Slot):
+    """A name in a class."""
+
+    __slots__ = ()
+
+    def raw(self) -> Any:
+        return vars(self.owner).get(self.name, MISSING)
+
+    def value(self) -> Any:
+        return _inherited(self.owner, self.name)
+
+    def put(self, entry: Any) -> None:
+        if entry is not MISSING:
+            type.__setattr__(self.owner, self.name, entry)
+        elif self.name in vars(self.owner):
+            type.__delattr__(self.owner, self.name)
+
+
+class _InnerSlot(Slot):
+    """A place inside of a container that a module or a class holds; ``title`` is the container's, and ``[key]``."""
+
+    __slots__ = ()
+
+    def is_current(self) -> bool:
+        try:
+            return find(Target.parse(self.title.partition("[")[0])).value() is self.owner
+        except LookupError:
+            return False
+
+
+class ItemSlot(_InnerSlot):
+    """A key of a mapping; ``os.environ`` is one."""
+
+    __slots__ = ()
+
+    def raw(self) -> Any:
+        try:
+            return self.owner[self.name]
+        except KeyError:
+            return MISSING
+
+    def holds(self, entry: Any) -> bool:
+        found = self.raw()
+        # os.environ makes a new string of every look-up.
+        return found is entry or (isinstance(entry, str) and type(found) is str and found == entry)
+
+    def put(self, entry: Any) -> None:
+        if entry is MISSING:
+            self.owner.pop(self.name, None)
+        else:
+            self.owner[self.name] = entry
+
+
+class ElementSlot(_InnerSlot):
+    """The presence of one element in a list or a set. The raw entry is the element, or :data:`MISSING`.
+
+    Where in a list the element stood is remembered when it is taken out, so that putting it back does not reorder.
+    """
+
+    __slots__ = ("_position",)
+
+    def __init__(self, owner: Any, name: Any, title: str) -> None:
+        super().__init__(owner, name, title)
+        self._position: int | None = None
+
+    def raw(self) -> Any:
+        for element in tuple(self.owner):
+            if element is self.name or element == self.name:
+                return element
+        return MISSING
+
+    def holds(self, entry: Any) -> bool:
+        return (self.raw() is MISSING) == (entry is MISSING)
+
+    def put(self, entry: Any) -> None:
+        present = self.raw()
+        if entry is MISSING:
+            if present is MISSING:
+                return
+            if isinstance(self.owner, list):
+                self._position = self.owner.index(present)
+            self.owner.remove(present)
+        elif present is MISSING:
+            if isinstance(self.owner, list):
+                self.owner.insert(len(self.owner) if self._position is None else self._position, entry)
+            else:
+                self.owner.add(entry)
+
+
+def find(target: Target) -> Slot:
+    """Find the slot of a target whose module is loaded. Imports nothing.
+
+    The last part of the name need not be there; the parts before it must.
+
+    Raises:
+        MissingTargetError: names the part that is missing.
+        LookupError: the module is not loaded.
+    """
+    owner: Any = sys.modules.get(target.module)
+    if owner is None:
+        raise ModuleNotLoaded(target)
+    *path, name = target.qualname.split(".")
+    holder = target.module
+    for part in path:
+        inner = _raw_of(owner, part)
+        if inner is MISSING:
+            raise MissingTargetError(str(target), holder, part)
+        owner = inner
+        holder = f"{holder}{':' if ':' not in holder else '.'}{part}"
+    return slot_of(owner, name, str(target))
+
+
+def slot_of(owner: Any, name: str, title: str) -> Slot:
+    """The slot of an attribute of ``owner``."""
+    if isinstance(owner, type):
+        return ClassSlot(owner, name, title)
+    try:
+        vars(owner)
+    except TypeError:
+        raise MissingTargetError(
+            title, f"a {type(owner).__name__}, which keeps no attributes of its own,", name
+        ) from None
+    return ModuleSlot(owner, name, title)
+
+
+class ModuleNotLoaded(LookupError):
+    """The target's module has not been imported; the engine waits for it."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(f"{target.module} is not imported")
+        self.target = target
+
+
+def _raw_of(owner: Any, name: str) -> Any:
+    if isinstance(owner, type):
+        return _inherited(owner, name)
+    try:
+        found = vars(owner).get(name, MISSING)
+    except TypeError:
+        return MISSING
+    if found is MISSING and not isinstance(owner, ModuleType):
+        return _inherited(type(owner), name)
+    return found
+
+
+def _inherited(owner: type, name: str) -> Any:
+    for base in owner.__mro__:
+        entry = vars(base).get(name, MISSING)
+        if entry is not MISSING:
+            return entry
+    return MISSING
