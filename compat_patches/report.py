@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from .manifest import Patch
 
 STATES = ("pending", "applied", "skipped", "failed", "reverted", "overlaid", "lost")
 
@@ -49,3 +52,28 @@ def as_document(statuses: Iterable[PatchStatus], torch: str | None) -> dict[str,
         "torch": torch,
         "patches": patches,
     }
+
+
+def explanation(patch: Patch, status: PatchStatus) -> str:
+    """All that is known of a patch, as lines of plain text."""
+    lines = [f"{status.id} ({patch.manifest}): {patch.summary}", "", *textwrap.wrap(patch.why, 88), ""]
+    lines.append(f"state        {status.state}" + (f": {status.reason}" if status.reason else ""))
+    for step in patch.steps:
+        window = f" (where {', '.join(step.requires)})" if step.requires else ""
+        lines.append(f"target       {step.target}: {step.action}{f' {step.using}' if step.using else ''}{window}")
+        lines += [f"             {target}: the same" for target in step.also_bind]
+    fields = {
+        "requires": ", ".join(patch.requires),
+        "marker": patch.marker,
+        "build": ", ".join(patch.build),
+        "needed if": ", ".join(f"{kind} = {wanted}" for kind, wanted in patch.needed_if.items()),
+        "scope": patch.scope + ("" if patch.enabled else ", only by name"),
+        "groups": ", ".join(patch.groups),
+        "upstream": "\n             ".join(patch.upstream),
+        "remove when": patch.remove_when,
+        "switch off": f"COMPAT_PATCHES_DISABLE={status.id}, or compat_patches.revert({status.id!r})",
+    }
+    lines += [f"{name:<12} {text}" for name, text in fields.items() if text]
+    if status.traceback is not None:
+        lines += ["", status.traceback.rstrip()]
+    return "\n".join(lines)
