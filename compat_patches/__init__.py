@@ -7,8 +7,6 @@ Until torch is imported, this costs the import of three small modules and nothin
 ``os`` and ``sys``.
 """
 
-from __future__ import annotations
-
 from . import env_override
 
 TYPE_CHECKING = False
@@ -38,7 +36,7 @@ __all__ = [
 ]
 
 
-def status(*ids: str) -> list[PatchStatus]:
+def status(*ids: str) -> "list[PatchStatus]":
     """How patches stand in this process.
 
     Args:
@@ -53,7 +51,7 @@ def status(*ids: str) -> list[PatchStatus]:
     return env_override.engine().status(*ids)
 
 
-def apply(*ids: str, force: bool = False) -> list[PatchStatus]:
+def apply(*ids: str, force: bool = False) -> "list[PatchStatus]":
     """Apply patches until they are reverted. Applying twice is applying once.
 
     A patch whose target is not imported yet is applied as soon as it is.
@@ -72,7 +70,7 @@ def apply(*ids: str, force: bool = False) -> list[PatchStatus]:
     return env_override.engine().apply(*ids, force=force)
 
 
-def revert(*ids: str) -> list[PatchStatus]:
+def revert(*ids: str) -> "list[PatchStatus]":
     """Undo patches. One that is pending never fires.
 
     Args:
@@ -88,7 +86,7 @@ def revert(*ids: str) -> list[PatchStatus]:
     return env_override.engine().revert(*ids)
 
 
-def applied(*ids: str, force: bool = False) -> AbstractContextManager[list[PatchStatus]]:
+def applied(*ids: str, force: bool = False) -> "AbstractContextManager[list[PatchStatus]]":
     """Keep patches applied while a ``with`` body is executed; also a decorator.
 
     The patches are applied for the whole process, other threads included. Contexts nest and overlap, also between
@@ -104,12 +102,12 @@ def applied(*ids: str, force: bool = False) -> AbstractContextManager[list[Patch
     return env_override.engine().holding(*ids, wants=True, force=force)
 
 
-def reverted(*ids: str) -> AbstractContextManager[list[PatchStatus]]:
+def reverted(*ids: str) -> "AbstractContextManager[list[PatchStatus]]":
     """Keep patches undone while a ``with`` body is executed; the counterpart of :func:`applied`."""
     return env_override.engine().holding(*ids, wants=False)
 
 
-def verify(*ids: str) -> list[PatchStatus]:
+def verify(*ids: str) -> "list[PatchStatus]":
     """Look whether what was applied is still in place.
 
     Args:
@@ -122,7 +120,7 @@ def verify(*ids: str) -> list[PatchStatus]:
     return env_override.engine().verify(*ids)
 
 
-def load_manifest(path: str | os.PathLike[str]) -> list[PatchStatus]:
+def load_manifest(path: "str | os.PathLike[str]") -> "list[PatchStatus]":
     """Load a manifest of another project and apply what it declares.
 
     Args:

@@ -10,8 +10,6 @@
 Whatever goes wrong is reported and leaves the process alone; with ``COMPAT_PATCHES_STRICT=1`` it raises.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -36,7 +34,7 @@ def activate() -> None:
         importing.expect(root, _start_for)
 
 
-def engine() -> Engine:
+def engine() -> "Engine":
     """The engine of this process; what is wanted in every process has been applied, as far as it can be yet."""
     from .engine import current
 
@@ -49,11 +47,11 @@ def _switched_off() -> bool:
     return os.environ.get("COMPAT_PATCHES", "").strip().lower() in ("off", "0", "false", "no")
 
 
-def _start_for(root: str, origin: str | None) -> None:
+def _start_for(root: str, origin: "str | None") -> None:
     _start(origin if root == "torch" else None)
 
 
-def _start(torch_init: str | None = None) -> None:
+def _start(torch_init: "str | None" = None) -> None:
     from .errors import CompatPatchesError
 
     try:

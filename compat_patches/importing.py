@@ -7,8 +7,6 @@ Who waits is called without any lock of ours held; the import system's own lock 
 other thread sees the module before who waits has seen it.
 """
 
-from __future__ import annotations
-
 import sys
 from _thread import allocate_lock, get_ident
 
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
 
 # One lock for this module's own few dictionaries. What is done under it calls nobody.
 _lock = allocate_lock()
-_roots: dict[str, Callable[[str, str | None], None]] = {}
+_roots: "dict[str, Callable[[str, str | None], None]]" = {}
 _watched: dict[str, int] = {}
 _executing: dict[str, int] = {}
-_listeners: list[Callable[[str], None]] = []
+_listeners: "list[Callable[[str], None]]" = []
 _searching: set[tuple[int, str]] = set()
 
 
-def expect(root: str, callback: Callable[[str, str | None], None]) -> None:
+def expect(root: str, callback: "Callable[[str, str | None], None]") -> None:
     """Call ``callback(name, origin)`` once, when the module ``root`` has been found and is about to be imported."""
     with _lock:
         _roots[root] = callback
@@ -42,12 +40,12 @@ def forget(root: str) -> None:
         _attend()
 
 
-def subscribe(listener: Callable[[str], None]) -> None:
+def subscribe(listener: "Callable[[str], None]") -> None:
     """Have ``listener(name)`` called for each watched module that has been executed."""
     _listeners.append(listener)
 
 
-def unsubscribe(listener: Callable[[str], None]) -> None:
+def unsubscribe(listener: "Callable[[str], None]") -> None:
     """Take a :func:`subscribe` back."""
     _listeners.remove(listener)
 
@@ -70,7 +68,7 @@ def unwatch(name: str) -> None:
         _attend()
 
 
-def finished(name: str) -> bool | None:
+def finished(name: str) -> "bool | None":
     """Whether a module has been executed: None where it is not loaded, False while it is being executed.
 
     Where it is being executed, and was found before anybody waited for it, this arranges that who waits is told in
@@ -86,7 +84,7 @@ def finished(name: str) -> bool | None:
     return not (getattr(spec, "_initializing", False) and _tell_when_initialised(spec))
 
 
-def executing_above(name: str) -> str | None:
+def executing_above(name: str) -> "str | None":
     """The outermost package above a module that is still being executed, None where there is none."""
     package = name.rpartition(".")[0]
     outermost = None
@@ -115,8 +113,8 @@ class _Finder:
     """Lets the finders behind it find the module, and then puts itself between the module and its loader."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         if fullname not in _watched and fullname not in _roots:
             return None
         search = (get_ident(), fullname)
@@ -137,7 +135,7 @@ class _Finder:
             spec.loader = _loader_around(spec.loader)  # type: ignore[assignment]  # a loader by duck typing
         return spec
 
-    def _find(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    def _find(self, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None") -> "ModuleSpec | None":
         finders = list(sys.meta_path)
         for index, finder in enumerate(finders):
             if finder is self:
@@ -157,10 +155,10 @@ FINDER = _Finder()
 class _Around:
     """Stands before a module's loader until the module is executed, and then leaves no trace of itself."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: "Any") -> None:
         self._loader = loader
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._loader, name)
 
     @property  # type: ignore[misc]  # read-only, while object's can be assigned
@@ -168,7 +166,7 @@ class _Around:
         """The loader's own class, for whoever asks ``isinstance`` of ``find_spec(name).loader``."""
         return type(self._loader)
 
-    def _step_back(self, module: ModuleType) -> None:
+    def _step_back(self, module: "ModuleType") -> None:
         spec = module.__spec__
         if spec is not None and spec.loader is self:
             spec.loader = self._loader
@@ -176,11 +174,11 @@ class _Around:
 
 
 class _Loader(_Around):
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
         create_module = getattr(self._loader, "create_module", None)
         return create_module(spec) if create_module is not None else None
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         name = module.__name__
         # A private copy that somebody makes by hand is none of our business.
         registered = sys.modules.get(name) is module
@@ -199,7 +197,7 @@ class _Loader(_Around):
 class _LegacyLoader(_Around):
     """Before a loader that only knows ``load_module``."""
 
-    def load_module(self, name: str) -> ModuleType:
+    def load_module(self, name: str) -> "ModuleType":
         _begin(name)
         try:
             module: ModuleType = self._loader.load_module(name)
@@ -210,7 +208,7 @@ class _LegacyLoader(_Around):
         return module
 
 
-def _loader_around(loader: Any) -> _Around:
+def _loader_around(loader: "Any") -> _Around:
     return _Loader(loader) if hasattr(loader, "exec_module") else _LegacyLoader(loader)
 
 
@@ -235,7 +233,7 @@ def _tell(name: str) -> None:
 _spec_types: dict[type, type] = {}
 
 
-def _tell_when_initialised(spec: Any) -> bool:
+def _tell_when_initialised(spec: "Any") -> bool:
     """Arrange that who waits is told when the import system is done with a module that is being executed.
 
     The import system marks the spec of such a module with ``_initializing`` and takes the mark away when it is done;
@@ -251,7 +249,7 @@ def _tell_when_initialised(spec: Any) -> bool:
             class WatchedSpec(original):  # type: ignore[misc, valid-type]
                 _compat_patches_watches = True
 
-                def __setattr__(self, key: str, value: Any) -> None:
+                def __setattr__(self, key: str, value: "Any") -> None:
                     object.__setattr__(self, key, value)
                     if key == "_initializing" and not value:
                         self.__class__ = original

@@ -35,21 +35,27 @@ class Admission:
 def admit(patch: Patch, circumstances: Circumstances, *, force: bool) -> Admission:
     """Ask the predicates.
 
+    Args:
+        force: pass over them. Of the steps, which may be one for each range of releases, those that are for this one
+            are taken all the same, and all of them only where none is.
+
     Raises:
         Skip: the patch is not for these circumstances.
     """
-    if force:
-        return Admission(patch, patch.steps, Verdict(True, "forced"), True)
-    verdict = predicates.gate(patch, circumstances)
+    verdict = Verdict(True, "forced") if force else predicates.gate(patch, circumstances)
     if not verdict.ok:
         raise Skip(verdict.reason)
-    verdicts = [
-        (step, [predicates.requirement_verdict(text, circumstances) for text in step.requires]) for step in patch.steps
-    ]
-    steps = tuple(step for step, answers in verdicts if all(answer.ok for answer in answers))
-    if not steps:
-        raise Skip("; ".join(answer.reason for _, answers in verdicts for answer in answers if not answer.ok))
-    return Admission(patch, steps, verdict, False)
+    steps = []
+    refusals: list[str] = []
+    for step in patch.steps:
+        verdicts = [predicates.requirement_verdict(text, circumstances) for text in step.requires]
+        refused = [answer.reason for answer in verdicts if not answer.ok]
+        refusals += refused
+        if not refused:
+            steps.append(step)
+    if not steps and not force:
+        raise Skip("; ".join(refusals))
+    return Admission(patch, tuple(steps) or patch.steps, verdict, force)
 
 
 def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:

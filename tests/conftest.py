@@ -1,0 +1,22 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# The checkout's own package and `support`, whatever is installed.
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A developer's own COMPAT_PATCHES variables decide nothing in a test."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("COMPAT_PATCHES")]:
+        monkeypatch.delenv(name)
+    yield
