@@ -569,6 +569,8 @@ def current() -> Engine:
 
 def _made() -> Engine:
     engine = Engine(Settings.from_environment())
+    if engine.settings.log is not None:
+        _log_to_standard_error(engine.settings.log)
     for complaint in engine.settings.complaints:
         engine.complain(complaint)
     for found in discovery.manifests(engine.settings):
@@ -579,3 +581,11 @@ def _made() -> Engine:
         except ManifestError as error:
             engine.complain(f"a manifest was left out: {error}")
     return engine
+
+
+def _log_to_standard_error(level: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("compat_patches[%(process)d] %(levelname)s: %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(level.upper())
+    log.propagate = False

@@ -22,6 +22,7 @@ _lock = allocate_lock()
 _roots: "dict[str, Callable[[str, str | None], None]]" = {}
 _watched: dict[str, int] = {}
 _executing: dict[str, int] = {}
+_executed: set[str] = set()
 _listeners: "list[Callable[[str], None]]" = []
 _searching: set[tuple[int, str]] = set()
 
@@ -80,6 +81,9 @@ def finished(name: str) -> "bool | None":
     with _lock:
         if name in _executing:
             return False
+        if name in _executed:
+            # The import system takes its own mark away a moment later than who waits is told.
+            return True
     spec = getattr(module, "__spec__", None)
     return not (getattr(spec, "_initializing", False) and _tell_when_initialised(spec))
 
@@ -187,10 +191,12 @@ class _Loader(_Around):
             self._loader.exec_module(module)
             return
         _begin(name)
+        executed = False
         try:
             self._loader.exec_module(module)
+            executed = True
         finally:
-            _end(name)
+            _end(name, executed)
         _tell(name)
 
 
@@ -214,14 +220,17 @@ def _loader_around(loader: "Any") -> _Around:
 
 def _begin(name: str) -> None:
     with _lock:
+        _executed.discard(name)
         _executing[name] = _executing.get(name, 0) + 1
 
 
-def _end(name: str) -> None:
+def _end(name: str, executed: bool) -> None:
     with _lock:
         left = _executing.pop(name) - 1
         if left:
             _executing[name] = left
+        elif executed:
+            _executed.add(name)
 
 
 def _tell(name: str) -> None:

@@ -1,0 +1,1 @@
+"""The budgets, measured: `python -m benchmarks`. Each prints a ratio beside its budget; no test asserts a time."""
