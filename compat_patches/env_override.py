@@ -27,11 +27,12 @@ def activate() -> None:
     """Arrange that patches are applied when their targets are imported. Calling it again changes nothing."""
     if _switched_off():
         return
+    # First, since what follows may raise, and a startup file swallows that: then importing torch raises it again.
+    for root in ROOTS:
+        if root not in sys.modules:
+            importing.expect(root, _start_for)
     if os.environ.get("COMPAT_PATCHES_MANIFEST") or any(root in sys.modules for root in ROOTS):
         _start()
-        return
-    for root in ROOTS:
-        importing.expect(root, _start_for)
 
 
 def engine() -> "Engine":
