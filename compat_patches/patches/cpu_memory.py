@@ -25,7 +25,7 @@ def answer_for_host(original: Callable[..., MemoryInfo]) -> Callable[..., Memory
 
     @functools.wraps(original)
     def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
-        if _means_host(device_index) and not torch.accelerator.is_available():
+        if means_host(device_index) and not torch.accelerator.is_available():
             return host_memory()
         return original(device_index)
 
@@ -52,7 +52,7 @@ def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
 
     accelerator = torch.accelerator.current_accelerator()
     if not torch.accelerator.is_available():
-        if _means_host(device_index):
+        if means_host(device_index):
             return host_memory()
         # The words of torch 2.10, for callers that look at them.
         raise RuntimeError(f"Accelerator expected, found none; cannot tell the memory of {device_index!r}")
@@ -65,7 +65,7 @@ def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
     return int(free), int(total)
 
 
-def _means_host(device_index: Any) -> bool:
+def means_host(device_index: Any) -> bool:
     """Whether the argument can stand for the host: nothing, an index, or a device of type cpu."""
     if device_index is None:
         return True

@@ -92,9 +92,7 @@ class _View:
 
     def holds(self) -> bool:
         """Tell whether the view is still true. Where no group was found, one may have been mounted since."""
-        return (
-            self._pid == os.getpid() and bool(self._groups) and self.is_member() and not self.files.outdated
-        )
+        return self._pid == os.getpid() and bool(self._groups) and self.is_member() and not self.files.outdated
 
     def cut(self, available: int, total: int) -> tuple[int, int]:
         """Return the machine's (available, total) cut to the nodes and groups of the process."""
