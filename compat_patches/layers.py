@@ -114,6 +114,10 @@ class Layers:
             return Standing("overlaid", f"undone: it hands calls through, as {standing.reason}")
         return Standing("overlaid", f"undone as far as it can be: {standing.reason}")
 
+    def abandon(self, layer: Layer) -> None:
+        """Strike a layer that was taken off from the books: its module was executed again, and holds other things."""
+        self._forget(layer)
+
     def settle(self, layer: Layer) -> bool:
         """Clear a lingering layer away where nothing refers to it any more.
 
