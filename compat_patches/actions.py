@@ -106,9 +106,20 @@ def _plan_attribute(step: Step) -> list[Plan]:
                 f"{other.title} holds another object than {first.title}: found {other.value()!r}, expected "
                 f"{current!r}; somebody has changed one of the two"
             )
+    for slot in slots:
+        _refuse_new_of_object(slot)
     entry, quietings = _ENTRIES[step.action](step, first, current)
     plans = [Plan(slot, slot.raw(), entry, quietings, calls_below=step.action in ("wrap", "alias")) for slot in slots]
     return plans + (_plan_exports(slots) if step.action == "inject" else [])
+
+
+def _refuse_new_of_object(slot: Slot) -> None:
+    """CPython does not take a ``__new__`` back: with one deleted again, ``object`` refuses the arguments of ``__init__``."""
+    if slot.name == "__new__" and slot.raw() is MISSING and slot.value() is vars(object)["__new__"]:
+        raise PatchError(
+            f"{slot.title} is inherited from object, and Python cannot undo what is put there: the class would take no "
+            f"arguments any more; patch its '__init__', or replace the class"
+        )
 
 
 def _plan_exports(slots: list[Slot]) -> list[Plan]:

@@ -128,6 +128,9 @@ class ItemSlot(_InnerSlot):
     __slots__ = ()
 
     def raw(self) -> Any:
+        # A defaultdict makes an entry of every look-up; nothing is to appear because we looked.
+        if self.name not in self.owner:
+            return MISSING
         try:
             return self.owner[self.name]
         except KeyError:
@@ -156,6 +159,11 @@ class ElementSlot(_InnerSlot):
     def __init__(self, owner: Any, name: Any, title: str) -> None:
         super().__init__(owner, name, title)
         self._position: int | None = None
+        try:
+            hash(name)
+        except TypeError:
+            # A list can hold lists.
+            self.key = (*self.key[:2], repr(name))
 
     def raw(self) -> Any:
         for element in tuple(self.owner):
