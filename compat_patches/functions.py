@@ -90,6 +90,58 @@ def forwarder(original: Callable[..., Any]) -> FunctionType:
     return forward
 
 
+def bound_by(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that calls what a descriptor in a class binds to the first argument, an instance."""
+
+    def call(instance: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return descriptor.__get__(instance, type(instance))(*args, **kwargs)
+
+    return _named(call, descriptor, owner, name)
+
+
+def bound_to_class_by(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that calls what a descriptor in a class binds to the first argument, a class."""
+
+    def call(cls: type, /, *args: Any, **kwargs: Any) -> Any:
+        return descriptor.__get__(None, cls)(*args, **kwargs)
+
+    return _named(call, descriptor, owner, name)
+
+
+def getter_of(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that reads a data descriptor of C."""
+
+    def get(instance: Any, /) -> Any:
+        return descriptor.__get__(instance, type(instance))
+
+    return _named(get, descriptor, owner, name)
+
+
+def _named(function: Any, descriptor: Any, owner: type, name: str) -> FunctionType:
+    function.__module__, function.__name__ = owner.__module__, name
+    function.__qualname__, function.__doc__ = f"{owner.__qualname__}.{name}", None
+    take_identity(function, descriptor, transparent=True)
+    return function  # type: ignore[no-any-return]  # a function; its type was loosened to name it
+
+
+def is_quiet(function: FunctionType) -> bool:
+    """Whether a :class:`Quieting` has made it hand its calls through."""
+    return _ORIGINAL in (function.__kwdefaults__ or {})
+
+
+def is_somebodys(function: FunctionType, original: Any) -> bool:
+    """Whether a function was there before it was made to stand in: one of a module's, or one within the original."""
+    if function.__globals__.get(function.__name__) is function:
+        return True
+    seen: set[int] = set()
+    while original is not None and id(original) not in seen:
+        if original is function:
+            return True
+        seen.add(id(original))
+        original = getattr(original, "__dict__", {}).get("__wrapped__")
+    return False
+
+
 def do_nothing(answer: Any) -> FunctionType:
     """A plain function that takes anything, does nothing and returns ``answer``."""
 

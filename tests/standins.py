@@ -72,9 +72,10 @@ class World:
         path.write_text(textwrap.dedent(text), encoding="utf-8")
         importlib.invalidate_caches()
 
-    def load(self, name: str, text: str = "") -> Any:
-        """Write a module and import it."""
-        self.write(name, text)
+    def load(self, name: str, text: str | None = None) -> Any:
+        """Import a module, after writing it where there is a text for it."""
+        if text is not None:
+            self.write(name, text)
         return importlib.import_module(name)
 
     def declare(self, *patches: dict[str, Any], start: bool = True) -> list[PatchStatus]:

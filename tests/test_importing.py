@@ -77,7 +77,7 @@ def test_a_module_is_not_patched_while_it_is_half_executed(world: World) -> None
 
 def test_applying_while_the_target_is_half_executed_waits_for_its_end(world: World) -> None:  # case 9
     world.write("target", "def f(): return 1\nimport registry\nregistry.hook()\nseen = f()")
-    registry = world.load("registry")
+    registry = world.load("registry", "")
     states = []
 
     def hook() -> None:
@@ -94,7 +94,7 @@ def test_applying_while_the_target_is_half_executed_waits_for_its_end(world: Wor
 
 def test_another_thread_that_applies_during_an_import_waits_for_its_end(world: World) -> None:  # case 9
     world.write("target", "def f(): return 1\nimport registry\nregistry.hook()\ndef g(): return f()")
-    registry = world.load("registry")
+    registry = world.load("registry", "")
     registry.hook = lambda: run_all(lambda: world.wrap("target:g"))
     import target
 
@@ -410,7 +410,7 @@ def test_a_loader_that_knows_load_module_only_is_served(world: World) -> None:
 
 
 def test_a_patched_module_shows_no_trace_of_the_finder(world: World) -> None:
-    plain = world.load("plain")
+    plain = world.load("plain", "")
     world.wrap("target:f")
     target = world.load("target", "def f(): return 1\nloader = __loader__\nspec_loader = __spec__.loader")
     for loader in (target.__loader__, target.__spec__.loader, target.loader, target.spec_loader):
