@@ -379,7 +379,7 @@ def _plan_env(step: Step) -> list[Plan]:
         value = f"{value}{os.pathsep}{found}"
     if found == value:
         raise NotNeeded(f"{step.key} is {value!r} already")
-    return [Plan(slot, found, value)]
+    return [Plan(slot, found, value, calls_below=step.mode == "prepend" and bool(found))]
 
 
 _PLANNERS: dict[str, Callable[[Step], list[Plan]]] = {

@@ -53,8 +53,12 @@ class Slot:
         return self.raw()
 
     def holds(self, entry: Any) -> bool:
-        """Whether the raw entry is this very object."""
-        return self.raw() is entry
+        """Whether the raw entry is this one."""
+        return self.same(self.raw(), entry)
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two entries are the same: by identity, unless the slot has none to keep."""
+        return one is other
 
     def is_current(self) -> bool:
         """Whether the name of the slot still leads to this owner; a reload may have made another one."""
@@ -136,10 +140,9 @@ class ItemSlot(_InnerSlot):
         except KeyError:
             return MISSING
 
-    def holds(self, entry: Any) -> bool:
-        found = self.raw()
+    def same(self, one: Any, other: Any) -> bool:
         # os.environ makes a new string of every look-up.
-        return found is entry or (isinstance(entry, str) and type(found) is str and found == entry)
+        return one is other or (type(one) is str and type(other) is str and one == other)
 
     def put(self, entry: Any) -> None:
         if entry is MISSING:
@@ -171,8 +174,8 @@ class ElementSlot(_InnerSlot):
                 return element
         return MISSING
 
-    def holds(self, entry: Any) -> bool:
-        return (self.raw() is MISSING) == (entry is MISSING)
+    def same(self, one: Any, other: Any) -> bool:
+        return (one is MISSING) == (other is MISSING)
 
     def put(self, entry: Any) -> None:
         present = self.raw()
