@@ -12,13 +12,34 @@ import copy
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from .errors import MissingTargetError, PatchError
-from .functions import Quieting, copy_function, do_nothing, forwarder, take_identity
+from .functions import (
+    Quieting,
+    bound_by,
+    bound_to_class_by,
+    copy_function,
+    do_nothing,
+    forwarder,
+    getter_of,
+    is_quiet,
+    is_somebodys,
+    take_identity,
+)
 from .manifest import Step, Target
 from .target import MISSING, ClassSlot, ElementSlot, ItemSlot, Slot, find
 
@@ -106,9 +127,20 @@ def _plan_attribute(step: Step) -> list[Plan]:
                 f"{other.title} holds another object than {first.title}: found {other.value()!r}, expected "
                 f"{current!r}; somebody has changed one of the two"
             )
+    for slot in slots:
+        _refuse_new_of_object(slot)
     entry, quietings = _ENTRIES[step.action](step, first, current)
     plans = [Plan(slot, slot.raw(), entry, quietings, calls_below=step.action in ("wrap", "alias")) for slot in slots]
     return plans + (_plan_exports(slots) if step.action == "inject" else [])
+
+
+def _refuse_new_of_object(slot: Slot) -> None:
+    """CPython does not take a ``__new__`` back: once deleted, ``object`` refuses the arguments of ``__init__``."""
+    if slot.name == "__new__" and slot.raw() is MISSING and slot.value() is vars(object)["__new__"]:
+        raise PatchError(
+            f"{slot.title} is inherited from object, and Python cannot undo what is put there: the class would take no "
+            f"arguments any more; patch its '__init__', or replace the class"
+        )
 
 
 def _plan_exports(slots: list[Slot]) -> list[Plan]:
@@ -127,12 +159,25 @@ def _wrap(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
     quietings = []
 
     def make(original: Any) -> Any:
+        if not callable(original):
+            raise PatchError(
+                f"{slot.title} is a {type(original).__name__}, which is not called; action 'wrap' needs a function, a "
+                "class or a property"
+            )
         stand_in = factory(original)
         if not callable(stand_in):
             raise PatchError(f"{step.using} returned {stand_in!r} for {slot.title}; expected a function or a class")
         if stand_in is original:
             raise NotNeeded(f"{step.using} left {slot.title} as it is")
         if isinstance(stand_in, FunctionType):
+            if is_quiet(stand_in):
+                raise PatchError(
+                    f"{step.using} returned the function that it had returned before, which was undone; expected a "
+                    "new one of every call"
+                )
+            if is_somebodys(stand_in, original):
+                # Undoing must not change what others call.
+                stand_in = copy_function(stand_in)
             take_identity(stand_in, original, transparent=True)
             quietings.append(Quieting(stand_in, original))
         elif isinstance(stand_in, type):
@@ -220,27 +265,71 @@ _ENTRIES: dict[str, Callable[[Step, Slot, Any], tuple[Any, tuple[Quieting, ...]]
 _IMPLICIT = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
 
 
+# What does the same whether it is bound to an instance or called with one.
+_CALLED_UNBOUND = (
+    type,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    type(functools.lru_cache(do_nothing)),
+)
+# Made by Python's own library for methods, and not callable themselves.
+_METHODS = (functools.partialmethod, functools.singledispatchmethod)
+
+
 def _rebuild(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
     """Make the stand-in for what a raw entry holds, in a descriptor of the kind that held it."""
-    if isinstance(current, staticmethod | classmethod):
-        return type(current)(make(current.__func__))
-    if isinstance(current, property):
+    rebuilt = _rebuild_descriptor(slot, current, make)
+    set_name = getattr(type(rebuilt), "__set_name__", None)
+    if set_name is not None and isinstance(slot, ClassSlot):
+        # Python does this for what stands in the body of a class, not for what is set later.
+        set_name(rebuilt, slot.owner, slot.name)
+    return rebuilt
+
+
+def _rebuild_descriptor(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
+    # By type(): a proxy of wrapt's says that its __class__ is that of what it wraps.
+    kind = type(current)
+    if issubclass(kind, staticmethod | classmethod):
+        return kind(make(current.__func__))
+    if issubclass(kind, property):
         if current.fget is None:
             raise PatchError(f"{slot.title} is a property that cannot be read; there is no function to patch")
-        return type(current)(make(current.fget), current.fset, current.fdel, current.__doc__)
-    if isinstance(current, functools.cached_property):
-        cached = functools.cached_property(make(current.func))
-        cached.__set_name__(slot.owner, slot.name)
-        return cached
+        return kind(make(current.fget), current.fset, current.fdel, current.__doc__)
+    if issubclass(kind, functools.cached_property):
+        return functools.cached_property(make(current.func))
+    if not isinstance(slot, ClassSlot):
+        return make(current)
+    if kind is ClassMethodDescriptorType:
+        return classmethod(make(current))
+    if kind in (GetSetDescriptorType, MemberDescriptorType):
+        getter = getter_of(current, slot.owner, slot.name)
+        return property(make(getter), current.__set__, current.__delete__, current.__doc__)
+    binds = hasattr(kind, "__get__")
+    if issubclass(kind, functools.partial):
+        # Up to Python 3.13 it is not bound to an instance; 3.13 has a __get__ that warns of the change to come.
+        binds = sys.version_info >= (3, 14)
+    elif binds and (callable(current) or issubclass(kind, _METHODS)) and not issubclass(kind, _CALLED_UNBOUND):
+        return _rebuild_foreign(slot, current, make)
     stand_in = make(current)
-    if isinstance(slot, ClassSlot) and isinstance(stand_in, FunctionType):
+    if isinstance(stand_in, FunctionType):
         # Python does this for a function in the body of a class, not for one that is set later.
         if slot.name in _IMPLICIT:
             return _IMPLICIT[slot.name](stand_in)
         # A builtin or a functools.partial in a class is not bound to the instance; a function would be.
-        if not hasattr(type(current), "__get__"):
+        if not binds:
             return staticmethod(stand_in)
     return stand_in
+
+
+def _rebuild_foreign(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
+    """Stand in for a descriptor that binds in its own way, as a wrapper of wrapt's, which is told the instance."""
+    if isinstance(current, staticmethod) or slot.name == "__new__":
+        return staticmethod(make(current.__get__(None, slot.owner)))
+    if isinstance(current, classmethod) or slot.name in _IMPLICIT:
+        return classmethod(make(bound_to_class_by(current, slot.owner, slot.name)))
+    return make(bound_by(current, slot.owner, slot.name))
 
 
 # --- items, elements, the environment ------------------------------------------------------------------------------
@@ -290,7 +379,7 @@ def _plan_env(step: Step) -> list[Plan]:
         value = f"{value}{os.pathsep}{found}"
     if found == value:
         raise NotNeeded(f"{step.key} is {value!r} already")
-    return [Plan(slot, found, value)]
+    return [Plan(slot, found, value, calls_below=step.mode == "prepend" and bool(found))]
 
 
 _PLANNERS: dict[str, Callable[[Step], list[Plan]]] = {

@@ -32,7 +32,8 @@ def find_copies(values: Collection[Any], known: Collection[Slot], but_not_in: Co
             continue
         if any(name == other or name.startswith(other + ".") for other in but_not_in):
             continue
-        for key, held in list(vars(module).items()):
+        # Past __getattribute__: a module of importlib.util.LazyLoader would be executed by vars().
+        for key, held in list(object.__getattribute__(module, "__dict__").items()):
             if id(held) in sought:
                 slot = ModuleSlot(module, key, f"{name}:{key}")
                 if slot.key not in keys:

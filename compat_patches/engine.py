@@ -519,15 +519,27 @@ class Engine:
 
     def _executed(self, name: str) -> None:
         """A module that somebody waits for has been executed, for the first time or again."""
+        again: list[tuple[_Record, tuple[str, ...]]] = []
         with _lock:
             records = [record for record in self._waiting.get(name, ()) if record.wants]
             for record in records:
                 if record.layers and self._has_moved(record):
                     self._drop(record)
                     # What lingers hands its calls through; it belongs to the module as it was.
+                    for layer in record.layers:
+                        self._layers.abandon(layer)
                     record.layers = []
                     record.note("pending", f"{name} was executed again")
-        self._settle_all(records, late=False)
+                elif record.state not in ("failed", "skipped"):
+                    continue
+                again.append((record, record.watching))
+        try:
+            self._settle_all(records, late=False)
+        finally:
+            # A reload can take several modules, and what has failed after the first may be in order after the last.
+            for record, modules in again:
+                if record.state in ("failed", "skipped"):
+                    self._watch(record, modules)
 
     def _has_moved(self, record: _Record) -> bool:
         """Whether the targets are other slots now, or hold what we did not put there: their module was reloaded."""

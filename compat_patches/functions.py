@@ -6,6 +6,8 @@ What Dynamo may trace has to be a plain function: ``torch.compile`` runs straigh
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
@@ -25,7 +27,7 @@ def copy_function(function: FunctionType) -> FunctionType:
     )
     copy.__kwdefaults__ = None if function.__kwdefaults__ is None else dict(function.__kwdefaults__)
     copy.__dict__.update(function.__dict__)
-    copy.__annotations__ = dict(function.__annotations__)
+    _take_annotations(copy, function)
     copy.__doc__ = function.__doc__
     copy.__module__ = function.__module__
     copy.__qualname__ = function.__qualname__
@@ -60,11 +62,23 @@ def take_identity(function: Any, original: Any, *, transparent: bool) -> None:
         return
     if not hasattr(function, "__wrapped__"):
         function.__wrapped__ = original
-    if not function.__annotations__:
-        function.__annotations__ = dict(getattr(original, "__annotations__", None) or {})
+    # Also where it has some: typing.get_type_hints reads them among the original's globals.
+    _take_annotations(function, original)
     for name in dir(original):
-        if not name.startswith("_") and not hasattr(function, name):
+        if not name.startswith("_") and not hasattr(function, name) and hasattr(original, name):
             setattr(function, name, getattr(original, name))
+
+
+def _take_annotations(function: FunctionType, original: Any) -> None:
+    annotate = getattr(original, "__annotate__", None)
+    if annotate is not None:
+        # From Python 3.14 to read them is to evaluate them, and names behind `if TYPE_CHECKING` are not there.
+        function.__annotate__ = annotate  # type: ignore[attr-defined]
+    else:
+        function.__annotations__ = dict(getattr(original, "__annotations__", None) or {})
+    parameters = getattr(original, "__type_params__", None)
+    if isinstance(parameters, tuple) and hasattr(function, "__type_params__"):
+        function.__type_params__ = parameters
 
 
 def forwarder(original: Callable[..., Any]) -> FunctionType:
@@ -74,6 +88,58 @@ def forwarder(original: Callable[..., Any]) -> FunctionType:
         return original(*args, **kwargs)
 
     return forward
+
+
+def bound_by(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that calls what a descriptor in a class binds to the first argument, an instance."""
+
+    def call(instance: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return descriptor.__get__(instance, type(instance))(*args, **kwargs)
+
+    return _named(call, descriptor, owner, name)
+
+
+def bound_to_class_by(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that calls what a descriptor in a class binds to the first argument, a class."""
+
+    def call(cls: type, /, *args: Any, **kwargs: Any) -> Any:
+        return descriptor.__get__(None, cls)(*args, **kwargs)
+
+    return _named(call, descriptor, owner, name)
+
+
+def getter_of(descriptor: Any, owner: type, name: str) -> FunctionType:
+    """A plain function that reads a data descriptor of C."""
+
+    def get(instance: Any, /) -> Any:
+        return descriptor.__get__(instance, type(instance))
+
+    return _named(get, descriptor, owner, name)
+
+
+def _named(function: Any, descriptor: Any, owner: type, name: str) -> FunctionType:
+    function.__module__, function.__name__ = owner.__module__, name
+    function.__qualname__, function.__doc__ = f"{owner.__qualname__}.{name}", None
+    take_identity(function, descriptor, transparent=True)
+    return function  # type: ignore[no-any-return]  # a function; its type was loosened to name it
+
+
+def is_quiet(function: FunctionType) -> bool:
+    """Whether a :class:`Quieting` has made it hand its calls through."""
+    return _ORIGINAL in (function.__kwdefaults__ or {})
+
+
+def is_somebodys(function: FunctionType, original: Any) -> bool:
+    """Whether a function was there before it was made to stand in: one of a module's, or one within the original."""
+    if function.__globals__.get(function.__name__) is function:
+        return True
+    seen: set[int] = set()
+    while original is not None and id(original) not in seen:
+        if original is function:
+            return True
+        seen.add(id(original))
+        original = getattr(original, "__dict__", {}).get("__wrapped__")
+    return False
 
 
 def do_nothing(answer: Any) -> FunctionType:
@@ -110,28 +176,58 @@ class Quieting:
         # First what the new code needs, which the old one does not see; then the code, in one store.
         defaults: Mapping[str, Any] = self._keyword_defaults or {}
         self._function.__kwdefaults__ = {**defaults, _ORIGINAL: self._original}
-        self._function.__code__ = _hand_through_code(self._code)
+        _exchange_code(self._function, _hand_through_code(self._code, _common_kind(self._code, self._original)))
 
     def act(self) -> None:
         if not self.quiet:
             return
-        self._function.__code__ = self._code
+        _exchange_code(self._function, self._code)
         self._function.__kwdefaults__ = self._keyword_defaults
 
 
+def _exchange_code(function: FunctionType, code: CodeType) -> None:
+    if _kind(function.__code__) == _kind(code):
+        function.__code__ = code
+        return
+    with warnings.catch_warnings():
+        # Python 3.13 deprecates what can be told only by the caller: a stand-in of another kind than the original.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        function.__code__ = code
+
+
+def _kind(code: CodeType) -> int:
+    return code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+
+
+def _common_kind(code: CodeType, original: Any) -> int:
+    """What the code that hands through is to be: a coroutine function for one, so that callers can tell it still."""
+    kind = _kind(code)
+    if kind == inspect.CO_ASYNC_GENERATOR or (isinstance(original, FunctionType) and _kind(original.__code__) != kind):
+        return 0  # A call answers with whatever the original's call does.
+    return kind
+
+
+_CALLS = {
+    0: ("def", "{}"),
+    inspect.CO_GENERATOR: ("def", "(yield from {})"),
+    inspect.CO_COROUTINE: ("async def", "await {}"),
+}
+
+
 @functools.lru_cache(maxsize=256)
-def _hand_through_code(code: CodeType) -> CodeType:
+def _hand_through_code(code: CodeType, kind: int) -> CodeType:
     """Code that calls the original, and has as many free variables as ``code``, as the closure stays."""
     free = [f"free_{number}" for number in range(len(code.co_freevars))]
+    define, call = _CALLS[kind]
     # The line behind the return is never run; it is there to make the names free variables.
     text = (
         f"def outer({', '.join(free)}):\n"
-        f"    def inner(*args, {_ORIGINAL}, **kwargs):\n"
-        f"        return {_ORIGINAL}(*args, **kwargs)\n"
+        f"    {define} inner(*args, {_ORIGINAL}, **kwargs):\n"
+        f"        return {call.format(f'{_ORIGINAL}(*args, **kwargs)')}\n"
         f"        {', '.join(free) or 'None'}\n"
         f"    return inner\n"
     )
     namespace: dict[str, Any] = {}
-    exec(compile(text, code.co_filename, "exec"), namespace)
+    exec(compile(text, code.co_filename, "exec", dont_inherit=True), namespace)
     inner = namespace["outer"](*free).__code__
     return inner.replace(co_name=code.co_name, co_firstlineno=code.co_firstlineno)

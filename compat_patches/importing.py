@@ -22,7 +22,7 @@ _lock = allocate_lock()
 _roots: "dict[str, Callable[[str, str | None], None]]" = {}
 _watched: dict[str, int] = {}
 _executing: dict[str, int] = {}
-_executed: set[str] = set()
+_executed: set[str] = set()  # While who waits is told, the import system still calls them unfinished.
 _listeners: "list[Callable[[str], None]]" = []
 _searching: set[tuple[int, str]] = set()
 
@@ -82,8 +82,12 @@ def finished(name: str) -> "bool | None":
         if name in _executing:
             return False
         if name in _executed:
-            # The import system takes its own mark away a moment later than who waits is told.
             return True
+    if _is_lazy(module):
+        # To ask it for anything at all would execute it.
+        if name in _watched:
+            _stand_before_loader(object.__getattribute__(module, "__spec__"))
+        return None
     spec = getattr(module, "__spec__", None)
     return not (getattr(spec, "_initializing", False) and _tell_when_initialised(spec))
 
@@ -135,8 +139,12 @@ class _Finder:
             callback = _roots.pop(fullname, None)
         if callback is not None:
             callback(fullname, spec.origin if spec.has_location else None)
-        if fullname in _watched and spec.loader is not None:
-            spec.loader = _loader_around(spec.loader)  # type: ignore[assignment]  # a loader by duck typing
+        if fullname in _watched:
+            if spec.loader is not None:
+                _stand_before_loader(spec)
+            elif not hasattr(type(spec), "_compat_patches_watches"):
+                # A namespace package: nothing of it is executed, but the import system marks when it is made.
+                spec.__class__ = _watched_type(type(spec))
         return spec
 
     def _find(self, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None") -> "ModuleSpec | None":
@@ -191,13 +199,11 @@ class _Loader(_Around):
             self._loader.exec_module(module)
             return
         _begin(name)
-        executed = False
         try:
             self._loader.exec_module(module)
-            executed = True
         finally:
-            _end(name, executed)
-        _tell(name)
+            _end(name)
+        _tell_at_end(name)
 
 
 class _LegacyLoader(_Around):
@@ -206,31 +212,47 @@ class _LegacyLoader(_Around):
     def load_module(self, name: str) -> "ModuleType":
         _begin(name)
         try:
-            module: ModuleType = self._loader.load_module(name)
+            module: "ModuleType" = self._loader.load_module(name)
         finally:
             _end(name)
         self._step_back(module)
-        _tell(name)
+        _tell_at_end(name)
         return module
 
 
-def _loader_around(loader: "Any") -> _Around:
-    return _Loader(loader) if hasattr(loader, "exec_module") else _LegacyLoader(loader)
+def _stand_before_loader(spec: "Any") -> None:
+    if issubclass(type(spec.loader), _Around):
+        return
+    spec.loader = _Loader(spec.loader) if hasattr(spec.loader, "exec_module") else _LegacyLoader(spec.loader)
+
+
+def _is_lazy(module: "Any") -> bool:
+    """Whether a module of :class:`importlib.util.LazyLoader` has not been executed yet."""
+    # importlib.util itself would have to be imported for an isinstance.
+    return type(module).__name__ == "_LazyModule" and type(module).__module__ == "importlib.util"
 
 
 def _begin(name: str) -> None:
     with _lock:
-        _executed.discard(name)
         _executing[name] = _executing.get(name, 0) + 1
 
 
-def _end(name: str, executed: bool) -> None:
+def _end(name: str) -> None:
     with _lock:
         left = _executing.pop(name) - 1
         if left:
             _executing[name] = left
-        elif executed:
-            _executed.add(name)
+
+
+def _tell_at_end(name: str) -> None:
+    """Tell from within the import, so that what a listener raises fails the import as the module's own code would."""
+    with _lock:
+        _executed.add(name)
+    try:
+        _tell(name)
+    finally:
+        with _lock:
+            _executed.discard(name)
 
 
 def _tell(name: str) -> None:
@@ -253,21 +275,8 @@ def _tell_when_initialised(spec: "Any") -> bool:
     """
     original = type(spec)
     if not hasattr(original, "_compat_patches_watches"):
-        if original not in _spec_types:
-
-            class WatchedSpec(original):  # type: ignore[misc, valid-type]
-                _compat_patches_watches = True
-
-                def __setattr__(self, key: str, value: "Any") -> None:
-                    object.__setattr__(self, key, value)
-                    if key == "_initializing" and not value:
-                        self.__class__ = original
-                        _tell(self.name)
-
-            WatchedSpec.__name__, WatchedSpec.__qualname__ = original.__name__, original.__qualname__
-            _spec_types.setdefault(original, WatchedSpec)
         try:
-            spec.__class__ = _spec_types[original]
+            spec.__class__ = _watched_type(original)
         except TypeError:
             return False
     if spec._initializing:
@@ -275,3 +284,20 @@ def _tell_when_initialised(spec: "Any") -> bool:
     if type(spec) is _spec_types.get(original):
         spec.__class__ = original
     return False
+
+
+def _watched_type(original: type) -> type:
+    if original not in _spec_types:
+
+        class WatchedSpec(original):  # type: ignore[misc, valid-type]
+            _compat_patches_watches = True
+
+            def __setattr__(self, key: str, value: "Any") -> None:
+                object.__setattr__(self, key, value)
+                if key == "_initializing" and not value:
+                    self.__class__ = original
+                    _tell(self.name)
+
+        WatchedSpec.__name__, WatchedSpec.__qualname__ = original.__name__, original.__qualname__
+        _spec_types.setdefault(original, WatchedSpec)
+    return _spec_types[original]

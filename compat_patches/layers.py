@@ -5,12 +5,13 @@ Pure bookkeeping. Nothing here imports, logs or calls a patch's code; the engine
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
 from .actions import Plan
-from .target import MISSING
+from .target import MISSING, ModuleSlot, Slot
 
 
 @dataclass(eq=False, slots=True)
@@ -67,22 +68,33 @@ class Layers:
     def standing(self, layer: Layer) -> Standing:
         """Look how a layer stands now. Changes nothing."""
         slot, entry = layer.plan.slot, layer.plan.entry
-        top: Layer | None = layer
-        while top is not None and not slot.holds(top.plan.entry):
-            top = self._above(top)
-        if top is not None:
-            return Standing("applied")
         found = slot.raw()
-        if found is MISSING:
+        if found is MISSING and entry is not MISSING:
             return Standing("lost", f"somebody has deleted {slot.title}")
-        if _reaches(found, entry):
-            return Standing("overlaid", f"{_described(found)} was put on top of it in {slot.title}")
+        beneath = self._beneath_ours(layer, found)
+        if slot.same(beneath, entry):
+            return Standing("applied")
+        if _reaches(beneath, entry):
+            return Standing("overlaid", f"{_described(beneath)} was put on top of it in {slot.title}")
         stack = self._stacks[slot.key]
-        if any(slot.holds(other.below) for other in stack[: stack.index(layer) + 1]):
+        if any(slot.same(beneath, other.below) for other in stack[: stack.index(layer) + 1]):
             return Standing("lost", f"somebody has put back what was in {slot.title} before")
+        if _is_upstreams(slot, beneath):
+            return Standing("lost", f"somebody has put back what upstream defines as {slot.title}")
         return Standing(
-            "overlaid", f"{_described(found)} stands in its place in {slot.title}, and may or may not call it"
+            "overlaid", f"{_described(beneath)} stands in its place in {slot.title}, and may or may not call it"
         )
+
+    def _beneath_ours(self, layer: Layer, found: Any) -> Any:
+        """What other layers of ours, of which we know what they were put on, stand on in the end."""
+        same = layer.plan.slot.same
+        for other in reversed(self._stacks[layer.plan.slot.key]):
+            if other is layer:
+                break
+            if same(other.plan.entry, found):
+                found = other.below
+        # Of those that were put before it, one can stand there again alone; then this layer has gone.
+        return found
 
     def take_off(self, layer: Layer) -> Standing:
         """Undo a layer, whatever was put on top of it since.
@@ -99,7 +111,8 @@ class Layers:
         if standing.state == "lost":
             self._forget(layer)
             return Standing("reverted", standing.reason)
-        if slot.holds(entry):
+        # Two patches can set one and the same value; then what is there is the upper one's.
+        if slot.holds(entry) and (above is None or not slot.same(above.plan.entry, entry)):
             self._forget(layer)
             slot.put(self._next_below(layer))
             return Standing("reverted")
@@ -113,6 +126,10 @@ class Layers:
         if layer.plan.quietings:
             return Standing("overlaid", f"undone: it hands calls through, as {standing.reason}")
         return Standing("overlaid", f"undone as far as it can be: {standing.reason}")
+
+    def abandon(self, layer: Layer) -> None:
+        """Strike a layer that was taken off from the books: its module was executed again, and holds other things."""
+        self._forget(layer)
 
     def settle(self, layer: Layer) -> bool:
         """Clear a lingering layer away where nothing refers to it any more.
@@ -158,7 +175,7 @@ class Layers:
         """Our own layer that was put straight on top of this one."""
         stack = self._stacks[layer.plan.slot.key]
         for other in stack[stack.index(layer) + 1 :]:
-            if other.below is layer.plan.entry:
+            if other.plan.slot.same(other.below, layer.plan.entry):
                 return other
         return None
 
@@ -166,7 +183,7 @@ class Layers:
         """What to put back: past layers of ours that were undone already and only lingered beneath this one."""
         below = layer.below
         for other in reversed(self._stacks.get(layer.plan.slot.key, [])):
-            if other.lingering and other.plan.entry is below:
+            if other.lingering and other.plan.slot.same(other.plan.entry, below):
                 self._forget(other)
                 below = other.below
         return below
@@ -181,24 +198,42 @@ def _reaches(found: Any, entry: Any) -> bool:
             return True
         seen.add(id(found))
         inner = _inner(found)
-        found = inner if inner is not found else getattr(found, "__wrapped__", None)
+        found = inner if inner is not found else _own(found, "__wrapped__")
     return False
 
 
+def _is_upstreams(slot: Slot, found: Any) -> bool:
+    """Whether a function is the one that the target's own file defines, which cannot know of us."""
+    inner = _inner(found)
+    if type(inner) is not FunctionType or inner.__closure__ is not None or inner.__code__.co_name != slot.name:
+        return False
+    module = slot.owner if isinstance(slot, ModuleSlot) else sys.modules.get(getattr(slot.owner, "__module__", ""))
+    return inner.__code__.co_filename == getattr(module, "__file__", None)
+
+
 def _inner(entry: Any) -> Any:
-    if isinstance(entry, staticmethod | classmethod):
+    # By type(): an isinstance asks a proxy for its __class__, which may run or raise anything.
+    kind = type(entry)
+    if issubclass(kind, staticmethod | classmethod):
         return entry.__func__
-    if isinstance(entry, property):
+    if issubclass(kind, property):
         return entry.fget
     return entry
 
 
+def _own(value: Any, name: str) -> Any:
+    """An attribute that an object really has: what ``__getattr__`` makes up may never end, as unittest.mock's call."""
+    try:
+        return object.__getattribute__(value, name)
+    except Exception:
+        return None
+
+
 def _described(value: Any) -> str:
     inner = _inner(value)
-    name = getattr(inner, "__qualname__", None)
-    if isinstance(inner, FunctionType):
+    if type(inner) is FunctionType:
         # Its __module__ may be copied from what it wraps; the code says who wrote it.
         return f"a function from {inner.__code__.co_filename}:{inner.__code__.co_firstlineno}"
-    if isinstance(name, str):
-        return f"{type(inner).__module__}.{type(inner).__qualname__} {name!r}"
-    return f"a {type(inner).__module__}.{type(inner).__qualname__}"
+    kind = f"{type(inner).__module__}.{type(inner).__qualname__}"
+    name = _own(inner, "__qualname__")
+    return f"{kind} {name!r}" if type(name) is str else f"a {kind}"

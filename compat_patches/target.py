@@ -53,8 +53,12 @@ class Slot:
         return self.raw()
 
     def holds(self, entry: Any) -> bool:
-        """Whether the raw entry is this very object."""
-        return self.raw() is entry
+        """Whether the raw entry is this one."""
+        return self.same(self.raw(), entry)
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two entries are the same: by identity, unless the slot has none to keep."""
+        return one is other
 
     def is_current(self) -> bool:
         """Whether the name of the slot still leads to this owner; a reload may have made another one."""
@@ -128,15 +132,17 @@ class ItemSlot(_InnerSlot):
     __slots__ = ()
 
     def raw(self) -> Any:
+        # A defaultdict makes an entry of every look-up; nothing is to appear because we looked.
+        if self.name not in self.owner:
+            return MISSING
         try:
             return self.owner[self.name]
         except KeyError:
             return MISSING
 
-    def holds(self, entry: Any) -> bool:
-        found = self.raw()
+    def same(self, one: Any, other: Any) -> bool:
         # os.environ makes a new string of every look-up.
-        return found is entry or (isinstance(entry, str) and type(found) is str and found == entry)
+        return one is other or (type(one) is str and type(other) is str and one == other)
 
     def put(self, entry: Any) -> None:
         if entry is MISSING:
@@ -156,6 +162,11 @@ class ElementSlot(_InnerSlot):
     def __init__(self, owner: Any, name: Any, title: str) -> None:
         super().__init__(owner, name, title)
         self._position: int | None = None
+        try:
+            hash(name)
+        except TypeError:
+            # A list can hold lists.
+            self.key = (*self.key[:2], repr(name))
 
     def raw(self) -> Any:
         for element in tuple(self.owner):
@@ -163,8 +174,8 @@ class ElementSlot(_InnerSlot):
                 return element
         return MISSING
 
-    def holds(self, entry: Any) -> bool:
-        return (self.raw() is MISSING) == (entry is MISSING)
+    def same(self, one: Any, other: Any) -> bool:
+        return (one is MISSING) == (other is MISSING)
 
     def put(self, entry: Any) -> None:
         present = self.raw()

@@ -11,6 +11,10 @@ import pytest
 # The checkout's own package and `support`, whatever is installed.
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
+from standins import strict_world, world  # noqa: E402, F401  # fixtures; behind the path on purpose
+
+pytest_plugins = ["standin.plugin"]
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
