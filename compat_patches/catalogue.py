@@ -9,7 +9,7 @@ from .manifest import Manifest, Patch
 
 
 class Catalogue:
-    """Patches by qualified id (``manifest/id``), id and group."""
+    """Patches by id and by group, both also qualified by the manifest (``manifest/id``, ``manifest/group``)."""
 
     def __init__(self) -> None:
         self._manifests: dict[str, Manifest] = {}
@@ -46,8 +46,9 @@ class Catalogue:
         for patch in declared.patches:
             self._patches[patch.qualified_id] = patch
             self._by_id.setdefault(patch.id, []).append(patch)
-            for group in patch.groups:
+            for group in dict.fromkeys(patch.groups):
                 self._by_group.setdefault(group, []).append(patch)
+                self._by_group.setdefault(f"{declared.name}/{group}", []).append(patch)
         return list(declared.patches)
 
     def short_id(self, patch: Patch) -> str:
@@ -55,10 +56,10 @@ class Catalogue:
         return patch.id if len(self._by_id[patch.id]) == 1 else patch.qualified_id
 
     def select(self, names: Sequence[str]) -> list[str]:
-        """The qualified ids that ids, qualified ids and groups stand for; all where no name is given.
+        """The qualified ids that ids and groups stand for; all where no name is given.
 
         Raises:
-            UnknownPatchError: nothing has that name, or two manifests declare it.
+            UnknownPatchError: nothing has that name, or it could stand for several.
         """
         if not names:
             return list(self._patches)
@@ -70,11 +71,13 @@ class Catalogue:
     def _named(self, name: str) -> list[Patch]:
         if name in self._patches:
             return [self._patches[name]]
-        by_id = self._by_id.get(name, [])
-        if len(by_id) > 1:
-            choices = [patch.qualified_id for patch in by_id]
+        by_id, by_group = self._by_id.get(name, []), self._by_group.get(name, [])
+        # Two manifests may use a name for different things, but a group may have members in several.
+        if len(by_id) > 1 or (by_id and by_group):
+            groups = {f"{patch.manifest}/{name}": None for patch in by_group}
+            choices = [*(patch.qualified_id for patch in by_id), *groups]
             raise UnknownPatchError(name, choices, f"several manifests declare {name!r}; say {' or '.join(choices)}")
-        found = by_id or self._by_group.get(name)
-        if not found:
-            raise UnknownPatchError(name, sorted({*self._by_id, *self._by_group}))
-        return found
+        if not by_id and not by_group:
+            known = {*self._by_id, *(group for group in self._by_group if "/" not in group)}
+            raise UnknownPatchError(name, sorted(known))
+        return by_id or by_group

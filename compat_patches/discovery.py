@@ -24,7 +24,7 @@ def builtin_manifest() -> str:
 def manifests(settings: Settings) -> Iterator[Manifest | ManifestError]:
     """Load all manifests that a process should have. One that is broken does not touch the others.
 
-    Returns:
+    Yields:
         A manifest, or what is wrong with it, for each.
     """
     yield _loaded(builtin_manifest())
@@ -43,25 +43,47 @@ def _loaded(path: str) -> Manifest | ManifestError:
 def _installed() -> Iterator[Manifest | ManifestError]:
     from importlib.metadata import entry_points
 
-    for entry_point in entry_points(group=ENTRY_POINTS):
-        source = f"entry point {entry_point.name!r} of {ENTRY_POINTS} ({entry_point.value})"
-        package, _, inside = entry_point.value.partition(":")
-        folder = _folder_of(package.strip())
-        if folder is None or not inside.strip():
-            yield ManifestError(source, ["names no file; expected 'package:path/inside/the/package.toml'"])
+    try:
+        named = list(entry_points(group=ENTRY_POINTS))
+    except Exception as error:
+        # The entry points of all distributions are read at once, and one that is broken raises as it likes.
+        yield ManifestError(f"entry points {ENTRY_POINTS}", [f"cannot be read: {type(error).__name__}: {error}"])
+        return
+    for entry_point in named:
+        try:
+            path = _path_of(entry_point.value)
+        except LookupError as error:
+            source = f"entry point {entry_point.name!r} of {ENTRY_POINTS} ({entry_point.value})"
+            yield ManifestError(source, [str(error)])
         else:
-            yield _loaded(os.path.join(folder, *inside.strip().split("/")))
+            yield _loaded(path)
 
 
-def _folder_of(package: str) -> str | None:
-    """Where an installed package lies. A package's parents would be imported to find it, so only their path is used."""
+def _path_of(value: str) -> str:
+    """The file that ``package:path/inside/the/package.toml`` names.
+
+    Raises:
+        LookupError: with the reason why there is none.
+    """
+    package, _, inside = (part.strip() for part in value.partition(":"))
+    if not package or not inside:
+        raise LookupError("names no file; expected 'package:path/inside/the/package.toml'")
+    candidates = [os.path.join(folder, *inside.split("/")) for folder in _folders_of(package)]
+    if not candidates:
+        raise LookupError(f"there is no package {package!r}; expected one that is installed")
+    # A namespace package lies in several folders.
+    return next(filter(os.path.exists, candidates), candidates[0])
+
+
+def _folders_of(package: str) -> list[str]:
+    """Where a package lies. Its parents would be imported to find it, so only their places are used."""
     from importlib.util import find_spec
 
     root, *path = package.split(".")
     try:
         spec = find_spec(root)
-    except (ImportError, ValueError):
-        return None
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return os.path.join(spec.submodule_search_locations[0], *path)
+    except Exception:
+        # Finders are anybody's; whatever they raise, the package cannot be found.
+        return []
+    locations = spec.submodule_search_locations if spec is not None else None
+    return [os.path.join(location, *path) for location in locations or ()]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_MOST_SHOWN = 40
+"""So many names are listed to who gave an unknown one."""
+
 
 class CompatPatchesError(Exception):
     """Base of every exception that compat_patches raises on purpose."""
@@ -38,9 +41,11 @@ class UnknownPatchError(CompatPatchesError, LookupError):
 
         if self.why is not None:
             return self.why
-        near = difflib.get_close_matches(self.name, self.known, n=1)
+        near = difflib.get_close_matches(self.name[:64], self.known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        return f"no patch and no group is named {self.name!r}{hint} Known: {', '.join(self.known) or 'none'}"
+        more = len(self.known) - _MOST_SHOWN
+        known = ", ".join(self.known[:_MOST_SHOWN]) or "none"
+        return f"no patch and no group is named {self.name!r}{hint} Known: {known}{f', and {more} more' * (more > 0)}"
 
 
 class PatchError(CompatPatchesError):

@@ -7,8 +7,10 @@ gathers the facts from the loaded objects (:class:`LiveFacts`); the audit gather
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -31,7 +33,11 @@ class Facts(Protocol):
         """The syntax tree of the target's definition."""
 
     def probe(self, reference: Target) -> Verdict | None:
-        """What a probe, a function of the patch's author, answers."""
+        """What a probe, a function of the patch's author, answers.
+
+        It takes nothing and returns whether the defect is there (None: it cannot tell), alone or with the reason: a
+        :class:`~compat_patches.verdict.Verdict` or a pair.
+        """
 
 
 def decide(needed_if: Mapping[str, Any], target: Target, facts: Facts) -> Verdict:
@@ -45,12 +51,17 @@ def decide(needed_if: Mapping[str, Any], target: Target, facts: Facts) -> Verdic
     Returns:
         ``ok`` True: the defect is there. False: it is not. None: it cannot be told, and why.
     """
-    reasons = []
-    for kind, wanted in needed_if.items():
-        verdict = _KINDS[kind](wanted, target, facts)
-        if verdict.ok is not True:
+    reasons, untold = [], []
+    # In the order of the kinds, so that a probe, which is foreign code, is asked last.
+    for kind, decide_kind in _KINDS.items():
+        if kind not in needed_if:
+            continue
+        verdict = decide_kind(needed_if[kind], target, facts)
+        if verdict.ok is False:
             return verdict
-        reasons.append(verdict.reason)
+        (reasons if verdict.ok else untold).append(verdict.reason)
+    if untold:
+        return Verdict(None, "; ".join(untold))
     return Verdict(True, "; ".join(reasons))
 
 
@@ -105,7 +116,7 @@ def _source_hash(wanted: Any, target: Target, facts: Facts) -> Verdict:
         return Verdict(None, f"cannot read the source of {target}")
     found = source.tree_hash(node)
     for known in _names(wanted):
-        if found.startswith(known) or known.startswith(found):
+        if found.startswith(known):
             return Verdict(True, f"the source of {target} is the one with the defect ({found})")
     return Verdict(False, f"the source of {target} is {found}, the defect is in {', '.join(_names(wanted))}")
 
@@ -113,7 +124,7 @@ def _source_hash(wanted: Any, target: Target, facts: Facts) -> Verdict:
 def _probe(wanted: Any, target: Target, facts: Facts) -> Verdict:
     verdict = facts.probe(Target.parse(wanted))
     if verdict is None:
-        return Verdict(None, f"only running code can answer the probe {wanted}")
+        return Verdict(None, f"the probe {wanted} cannot tell")
     return verdict
 
 
@@ -149,13 +160,15 @@ class LiveFacts:
         if isinstance(value, staticmethod | classmethod):
             value = value.__func__
         try:
-            signature = inspect.signature(value)
+            signature = _signature(value)
         except (TypeError, ValueError):
             return None
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         return tuple(stars.get(p.kind, "") + p.name for p in signature.parameters.values())
 
     def exists(self, target: Target) -> bool | None:
+        if target.module not in sys.modules:
+            return None
         return self._value(target) is not MISSING
 
     def definition(self, target: Target) -> ast.AST | None:
@@ -163,8 +176,10 @@ class LiveFacts:
         return None if value is MISSING else source.definition_of(value)
 
     def probe(self, reference: Target) -> Verdict | None:
-        function = getattr(importlib.import_module(reference.module), reference.qualname)
-        answer = function()
+        module = importlib.import_module(reference.module)
+        answer = functools.reduce(getattr, reference.qualname.split("."), module)()
+        if answer is None or isinstance(answer, Verdict):
+            return answer
         if isinstance(answer, tuple):
             return Verdict(bool(answer[0]), str(answer[1]))
         return Verdict(bool(answer), f"the probe {reference} says {bool(answer)}")
@@ -176,3 +191,12 @@ class LiveFacts:
         except LookupError:
             return MISSING
         return slot.value()
+
+
+def _signature(value: Any) -> inspect.Signature:
+    if sys.version_info >= (3, 14):
+        # Annotations are computed when they are asked for, and may name what only a type checker imports.
+        import annotationlib
+
+        return inspect.signature(value, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(value)

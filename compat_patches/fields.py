@@ -6,181 +6,116 @@ tables.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA = 1
-ACTIONS = ("wrap", "replace", "inject", "alias", "noop", "set", "set_item", "discard_item", "env")
-BUILDS = ("cpu", "cuda", "rocm", "xpu")
-SCOPES = ("process", "context")
-ENV_MODES = ("setdefault", "set", "prepend")
-EVIDENCE = (
-    "lacks_parameter",
-    "lacks_attribute",
-    "lacks_constant",
-    "does_not_catch",
-    "source_hash",
-    "probe",
+from .kinds import (
+    ANYTHING,
+    BOOLEAN,
+    EXCEPTION,
+    HASH,
+    HASHABLE,
+    ID,
+    MARKER,
+    NAME_OR_TARGET,
+    PARAMETER,
+    REQUIREMENT,
+    TARGET,
+    TEXT,
+    VARIABLE,
+    VARIABLE_VALUE,
+    Kind,
+    choice,
+    list_of,
+    one_or_more,
+    shortened,
+    shown,
+    simple,
+    table_of,
 )
 
-_IDENTIFIER = r"[^\W\d]\w*"
-_DOTTED = rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*"
-TARGET_PATTERN = rf"^{_DOTTED}:{_DOTTED}$"
-ID_PATTERN = r"^[a-z0-9]+(?:[-_.][a-z0-9]+)*$"
-HASH_PATTERN = r"^[0-9a-f]{16,64}$"
-_TARGET = re.compile(TARGET_PATTERN)
-_ID = re.compile(ID_PATTERN)
-_HASH = re.compile(HASH_PATTERN)
+SCHEMA = 1
+"""The version of the format."""
+
+BUILDS = ("cpu", "cuda", "rocm", "xpu")
+ENVIRONMENT = "os:environ"
+"""The target of every ``env``; it is always in the same place, so a manifest need not say so."""
 
 
-# --- what a value may be -------------------------------------------------------------------------------------------
+# --- actions -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of value: what is expected, in words and as JSON Schema, and a check that says what is wrong."""
+class Action:
+    """What an action does, and which keys it takes beside ``target``, ``action`` and ``requires``.
 
-    expected: str
-    schema: Mapping[str, Any]
-    fault: Callable[[Any], str | None]
+    Attributes:
+        doc: what it does to the target.
+        needs: the keys that it cannot do without.
+        one_of: the keys of which it needs exactly one.
+        takes: the keys that may be left out.
+        kinds: what the values of some keys have to be for this action in particular.
+    """
 
+    doc: str
+    needs: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
-def _simple(expected: str, schema: dict[str, Any], fits: Callable[[Any], bool]) -> Kind:
-    return Kind(expected, schema, lambda value: None if fits(value) else f"found {_shown(value)}")
-
-
-def _list_of(kind: Kind, expected: str, least: int = 0) -> Kind:
-    def fault(value: Any) -> str | None:
-        if not isinstance(value, list):
-            return f"found {_shown(value)}"
-        if len(value) < least:
-            return "found an empty list"
-        for item in value:
-            found = kind.fault(item)
-            if found is not None:
-                return found
-        return None
-
-    return Kind(expected, {"type": "array", "items": kind.schema, "minItems": least}, fault)
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.needs, *self.one_of, *self.takes)
 
 
-def _choice(choices: tuple[str, ...]) -> Kind:
-    return _simple(
-        f"one of {', '.join(choices)}", {"enum": list(choices)}, lambda v: isinstance(v, str) and v in choices
-    )
+_OVER_ANOTHER = ("also_bind", "rebind", "pins")
+
+ACTIONS: dict[str, Action] = {
+    "wrap": Action(
+        "puts a stand-in, which `using` makes from the original, in its place", ("using",), takes=_OVER_ANOTHER
+    ),
+    "replace": Action("puts `using` in its place", ("using",), takes=_OVER_ANOTHER),
+    "inject": Action(
+        "adds `using` or `value` where there is nothing yet", one_of=("using", "value"), takes=("also_bind",)
+    ),
+    "alias": Action("lets it stand for the object that `using` names", ("using",), takes=_OVER_ANOTHER),
+    "noop": Action("has a call do nothing and return `value`", takes=("value", *_OVER_ANOTHER)),
+    "set": Action("sets it to `using` or `value`", one_of=("using", "value"), takes=_OVER_ANOTHER),
+    "set_item": Action(
+        "sets an item of a mapping to `using` or `value`", ("key",), ("using", "value"), kinds={"key": HASHABLE}
+    ),
+    "discard_item": Action("takes an item out of a mapping, a list or a set", ("key",), kinds={"key": HASHABLE}),
+    "env": Action(
+        "sets an environment variable",
+        ("key", "value"),
+        takes=("mode",),
+        kinds={"target": choice(ENVIRONMENT), "key": VARIABLE, "value": VARIABLE_VALUE},
+    ),
+}
 
 
-def _matching(expected: str, pattern: str, compiled: re.Pattern[str]) -> Kind:
-    schema = {"type": "string", "pattern": pattern}
-    return _simple(expected, schema, lambda v: isinstance(v, str) and compiled.match(v) is not None)
+# --- evidence ------------------------------------------------------------------------------------------------------
 
-
-def _one_or_more(kind: Kind) -> Kind:
-    many = _list_of(kind, kind.expected, least=1)
-    return Kind(
-        f"{kind.expected}, or a list of such",
-        {"anyOf": [kind.schema, many.schema]},
-        lambda value: many.fault(value) if isinstance(value, list) else kind.fault(value),
-    )
-
-
-def _shown(value: Any) -> str:
-    names = {str: "the string", bool: "the boolean", int: "the number", float: "the number", dict: "a table"}
-    if isinstance(value, list):
-        return "an empty list" if not value else f"a list whose first item is {_shown(value[0])}"
-    name = names.get(type(value), f"a {type(value).__name__}")
-    if isinstance(value, dict):
-        return name
-    text = repr(value)
-    return f"{name} {text if len(text) <= 80 else text[:77] + '...'}"
-
-
-def _requirement_fault(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return f"found {_shown(value)}"
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    try:
-        requirement = Requirement(value)
-    except (InvalidRequirement, RecursionError) as error:
-        return f"found {_shown(value)}: {str(error).splitlines()[0]}"
-    if requirement.url is not None or requirement.extras:
-        return f"found {_shown(value)}: a URL or an extra says nothing about an installed version"
-    for specifier in requirement.specifier:
-        if "+" in specifier.version or specifier.operator == "===":
-            return f"found {_shown(value)}: a local part never decides; use `build`"
-    return _marker_fault(str(requirement.marker)) if requirement.marker is not None else None
-
-
-def _marker_fault(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return f"found {_shown(value)}"
-    from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
-
-    try:
-        Marker(value).evaluate()
-    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
-        return f"found {_shown(value)}: {str(error).splitlines()[0]}"
-    return None
-
-
-def _evidence_fault(value: Any) -> str | None:
-    if not isinstance(value, dict) or not value:
-        return f"found {_shown(value) if not isinstance(value, dict) else 'an empty table'}"
-    for name, wanted in value.items():
-        kind = EVIDENCE_KINDS.get(name)
-        if kind is None:
-            return f"found the kind {name!r}{_nearest(name, EVIDENCE)}"
-        found = kind.fault(wanted)
-        if found is not None:
-            return f"{name}: {found}, expected {kind.expected}"
-    return None
-
-
-def _pins_fault(value: Any) -> str | None:
-    if not isinstance(value, dict) or not value:
-        return f"found {_shown(value) if not isinstance(value, dict) else 'an empty table'}"
-    for hashes in value.values():
-        found = HASHES.fault(hashes)
-        if found is not None:
-            return found
-    return None
-
-
-STRING = _simple("a string", {"type": "string", "minLength": 1}, lambda v: isinstance(v, str) and bool(v.strip()))
-BOOLEAN = _simple("true or false", {"type": "boolean"}, lambda v: isinstance(v, bool))
-ANYTHING = Kind("any value", {}, lambda value: None)
-ID = _matching("lower-case letters and digits, joined by '-', '_' or '.'", ID_PATTERN, _ID)
-TARGET = _matching("'package.module:Qualified.name'", TARGET_PATTERN, _TARGET)
-HASH = _matching("a hash of a syntax tree, as `compat-patches pin` prints it", HASH_PATTERN, _HASH)
-HASHES = _one_or_more(HASH)
-NAMES = _one_or_more(STRING)
-REQUIREMENT = Kind("a PEP 508 requirement such as 'torch>=2.10,<2.11'", {"type": "string"}, _requirement_fault)
-MARKER = Kind("a PEP 508 marker such as \"sys_platform == 'linux'\"", {"type": "string"}, _marker_fault)
-EVIDENCE_KINDS: dict[str, Kind] = {
-    "lacks_parameter": NAMES,
-    "lacks_attribute": NAMES,
-    "lacks_constant": NAMES,
-    "does_not_catch": NAMES,
-    "source_hash": HASHES,
+EVIDENCE: dict[str, Kind] = {
+    "lacks_parameter": one_or_more(PARAMETER),
+    "lacks_attribute": one_or_more(NAME_OR_TARGET),
+    "lacks_constant": one_or_more(TEXT),
+    "does_not_catch": one_or_more(EXCEPTION),
+    "source_hash": one_or_more(HASH),
     "probe": TARGET,
 }
-EVIDENCE_TABLE = Kind(
+
+_EVIDENCE_TABLE = table_of(
+    lambda name: EVIDENCE.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE))}",
     f"a table of evidence ({', '.join(EVIDENCE)})",
-    {
-        "type": "object",
-        "properties": {name: kind.schema for name, kind in EVIDENCE_KINDS.items()},
-        "additionalProperties": False,
-        "minProperties": 1,
-    },
-    _evidence_fault,
+    {"properties": {name: kind.schema for name, kind in EVIDENCE.items()}, "additionalProperties": False},
 )
-PINS = Kind(
-    "a table of releases, each with the hash of its source",
-    {"type": "object", "additionalProperties": HASHES.schema, "minProperties": 1},
-    _pins_fault,
+_PINS = table_of(
+    lambda release: one_or_more(HASH),
+    "a table of releases, written in quotes, each with the hash of its source",
+    {"additionalProperties": one_or_more(HASH).schema},
 )
 
 
@@ -197,19 +132,23 @@ class Field:
     default: Any = None
 
 
+_ACTION_DOC = "What is done to the target. " + " ".join(f"`{name}` {action.doc}." for name, action in ACTIONS.items())
+
 STEP_FIELDS: dict[str, Field] = {
     "target": Field(TARGET, "What is changed. The left side is a module, the right side a name in it."),
-    "also_bind": Field(_list_of(TARGET, "a list of targets"), "Other slots that hold the same object.", default=[]),
-    "action": Field(_choice(ACTIONS), "What is done to the target."),
+    "also_bind": Field(list_of(TARGET, "a list of targets"), "Other slots that hold the same object.", default=[]),
+    "action": Field(choice(*ACTIONS), _ACTION_DOC),
     "using": Field(
         TARGET,
         "The implementation: for `wrap` a function that takes the original and returns its stand-in; for `replace`, "
-        "`inject` and `set` the object itself; for `alias` the object that the target stands for.",
+        "`inject`, `set` and `set_item` the object itself; for `alias` the object that the target stands for.",
     ),
     "key": Field(ANYTHING, "For `set_item` and `discard_item` the key (or element); for `env` the variable."),
-    "value": Field(ANYTHING, "For `set`, `set_item`, `env` and `inject` the value; for `noop` what a call returns."),
+    "value": Field(
+        ANYTHING, "For `set`, `set_item`, `env` and `inject` the value; for `noop` what a call returns (None)."
+    ),
     "mode": Field(
-        _choice(ENV_MODES),
+        choice("setdefault", "set", "prepend"),
         "For `env`: `setdefault` leaves a value that the user has set, `set` overrides it, `prepend` puts the value "
         "in front of a path list.",
         default="setdefault",
@@ -219,41 +158,41 @@ STEP_FIELDS: dict[str, Field] = {
         "Also change the copies that modules made with `from … import` before the patch came.",
         default=False,
     ),
-    "pins": Field(
-        PINS,
-        "The upstream source this was written against, by release; another source is drifted.",
-        default={},
-    ),
+    "pins": Field(_PINS, "The upstream source this was written against, by release; another source is drifted."),
 }
+
+_REQUIREMENTS = list_of(REQUIREMENT, "a list of PEP 508 requirements")
 
 PATCH_FIELDS: dict[str, Field] = {
     "id": Field(ID, "The name of the patch, unique in its manifest.", required=True),
-    "summary": Field(STRING, "What the patch does, in one line.", required=True),
-    "why": Field(STRING, "What goes wrong without it.", required=True),
+    "summary": Field(TEXT, "What the patch does, in one line.", required=True),
+    "why": Field(TEXT, "What goes wrong without it.", required=True),
     "upstream": Field(
-        _list_of(STRING, "a list of at least one link", least=1),
+        list_of(TEXT, "a list of at least one link", least=1),
         "Where upstream knows of the defect: issues, pull requests, documentation.",
         required=True,
     ),
-    "remove_when": Field(STRING, "When the patch can be deleted.", required=True),
-    "groups": Field(_list_of(ID, "a list of group names"), "Names that stand for several patches.", default=[]),
-    "requires": Field(
-        _list_of(REQUIREMENT, "a list of PEP 508 requirements"), "The versions the patch is for.", default=[]
-    ),
+    "remove_when": Field(TEXT, "When the patch can be deleted.", required=True),
+    "groups": Field(list_of(ID, "a list of group names"), "Names that stand for several patches.", default=[]),
+    "requires": Field(_REQUIREMENTS, "The versions the patch is for.", default=[]),
     "marker": Field(MARKER, "The platforms and Pythons the patch is for."),
     "build": Field(
-        _list_of(_choice(BUILDS), f"a list out of {', '.join(BUILDS)}", least=1),
+        list_of(choice(*BUILDS), f"a list out of {', '.join(BUILDS)}", least=1),
         "The builds of torch the patch is for.",
         default=[],
     ),
     **STEP_FIELDS,
     "step": Field(
-        Kind("an array of tables, each with a target", {}, lambda value: None),
+        list_of(
+            simple("a table", {"$ref": "#/$defs/step"}, lambda value: isinstance(value, dict)),
+            "an array of tables, written [[patch.step]]",
+            least=1,
+        ),
         "Several changes that belong together, each with fields of its own, instead of `target` and `action`.",
     ),
-    "needed_if": Field(EVIDENCE_TABLE, "Evidence in the installed code that the defect is there.", default={}),
+    "needed_if": Field(_EVIDENCE_TABLE, "Evidence in the installed code that the defect is there.", default={}),
     "scope": Field(
-        _choice(SCOPES),
+        choice("process", "context"),
         "`process`: applied on activation. `context`: only where code or the user asks for it by name.",
         default="process",
     ),
@@ -265,130 +204,124 @@ PATCH_FIELDS: dict[str, Field] = {
 STEP_FIELDS_OF_ITS_OWN: dict[str, Field] = {
     **STEP_FIELDS,
     "requires": Field(
-        _list_of(REQUIREMENT, "a list of PEP 508 requirements"),
-        "The versions this step is for; outside of them the step is left out.",
-        default=[],
+        _REQUIREMENTS, "The versions this step is for; outside of them the step is left out.", default=[]
     ),
 }
 
 MANIFEST_FIELDS: dict[str, Field] = {
     "name": Field(ID, "The name of the manifest; qualifies the ids of its patches.", required=True),
     "schema": Field(
-        _simple(f"the number {SCHEMA}", {"const": SCHEMA}, lambda v: type(v) is int and v == SCHEMA),
+        simple(f"the number {SCHEMA}", {"const": SCHEMA}, lambda value: type(value) is int and value == SCHEMA),
         "The version of this format.",
         required=True,
     ),
 }
 
-_NEEDS: dict[str, tuple[str, ...]] = {
-    "wrap": ("using",),
-    "replace": ("using",),
-    "alias": ("using",),
-    "set_item": ("key",),
-    "discard_item": ("key",),
-    "env": ("key", "value"),
-}
-_NEEDS_ONE_OF: dict[str, tuple[str, ...]] = {
-    "inject": ("using", "value"),
-    "set": ("using", "value"),
-    "set_item": ("using", "value"),
-}
+_TABLES = ("manifest", "patch")
+
+
+# --- checking ------------------------------------------------------------------------------------------------------
 
 
 def problems_of(document: Mapping[str, Any]) -> list[str]:
+    """All faults of a manifest, in the order of the document.
+
+    Args:
+        document: what the TOML says.
+
+    Returns:
+        A line for each: where, what was found, what was expected.
+    """
     problems = [
-        f"key {key!r}: unknown{_nearest(key, ('manifest', 'patch'))}"
-        for key in document
-        if key not in ("manifest", "patch")
+        f"key {shortened(repr(key))}: unknown{_nearest(key, _TABLES)}" for key in document if key not in _TABLES
     ]
     header = document.get("manifest")
     if isinstance(header, dict):
         problems += _faults("[manifest]", header, MANIFEST_FIELDS)
     else:
-        problems.append("[manifest]: missing; expected a table with name and schema")
+        found = f"found {shown(header)}" if "manifest" in document else "missing"
+        problems.append(f"[manifest]: {found}; expected a table with name and schema")
     patches = document.get("patch", [])
     if not isinstance(patches, list) or not all(isinstance(table, dict) for table in patches):
-        return [*problems, "key 'patch': expected an array of tables, written [[patch]]"]
-    seen: dict[str, int] = {}
+        return [*problems, f"key 'patch': found {shown(patches)}; expected an array of tables, written [[patch]]"]
+    numbers: dict[str, int] = {}
     for number, table in enumerate(patches, 1):
         identifier = table.get("id")
-        where = f"patch {identifier!r}" if isinstance(identifier, str) else f"patch number {number}"
-        problems += _faults(where, table, PATCH_FIELDS)
-        problems += _step_faults(where, table)
-        if isinstance(identifier, str):
-            if identifier in seen:
-                problems.append(
-                    f"{where}: key 'id': patches number {seen[identifier]} and {number} have the same id; expected "
-                    "each to have its own"
-                )
-            seen.setdefault(identifier, number)
-    for group in sorted({g for t in patches for g in _strings(t.get("groups"))} & seen.keys()):
-        problems.append(f"group {group!r}: is the id of a patch too; expected different names")
+        if not isinstance(identifier, str):
+            problems += _patch_faults(f"patch number {number}", table)
+            continue
+        where = f"patch {shortened(repr(identifier))}"
+        problems += _patch_faults(where, table)
+        first = numbers.setdefault(identifier, number)
+        if first != number:
+            problems.append(
+                f"{where}: key 'id': patches number {first} and {number} have the same id; expected each to have "
+                "its own"
+            )
+    groups = {group for table in patches for group in _strings(table.get("groups"))}
+    for group in sorted(groups & numbers.keys()):
+        problems.append(f"group {shortened(repr(group))}: is the id of a patch too; expected different names")
     return problems
 
 
-def _faults(where: str, table: Mapping[str, Any], fields: Mapping[str, Field]) -> list[str]:
-    problems = []
+def _patch_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
+    yield from _faults(where, table, PATCH_FIELDS)
+    if "step" not in table:
+        yield from _action_faults(where, table)
+        return
+    for key in STEP_FIELDS:
+        if key in table:
+            yield f"{where}: key {key!r}: stands beside 'step'; expected it inside of a [[patch.step]]"
+    for number, step in enumerate(table["step"] if isinstance(table["step"], list) else [], 1):
+        if isinstance(step, dict):
+            yield from _faults(f"{where}: step {number}", step, STEP_FIELDS_OF_ITS_OWN)
+            yield from _action_faults(f"{where}: step {number}", step)
+
+
+def _faults(where: str, table: Mapping[str, Any], fields: Mapping[str, Field]) -> Iterator[str]:
     for key, value in table.items():
         known = fields.get(key)
         if known is None:
-            problems.append(f"{where}: key {key!r}: unknown{_nearest(key, fields)}")
+            yield f"{where}: key {shortened(repr(key))}: unknown{_nearest(key, tuple(fields))}"
             continue
-        found = known.kind.fault(value)
-        if found is not None:
-            problems.append(f"{where}: key {key!r}: {found}; expected {known.kind.expected}")
+        for fault in known.kind.faults(value):
+            yield f"{where}: key {key!r}: {fault}"
     for key, known in fields.items():
         if known.required and key not in table:
-            problems.append(f"{where}: key {key!r}: missing; expected {known.kind.expected}")
-    return problems
+            yield f"{where}: key {key!r}: missing; expected {known.kind.expected}"
 
 
-def _step_faults(where: str, table: Mapping[str, Any]) -> list[str]:
-    if "step" not in table:
-        return _action_faults(where, table)
-    steps = table["step"]
-    if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
-        return [f"{where}: key 'step': found {_shown(steps)}; expected an array of tables, written [[patch.step]]"]
-    problems = [
-        f"{where}: key {key!r}: stands beside 'step'; expected it inside of a [[patch.step]]"
-        for key in STEP_FIELDS
-        if key in table
-    ]
-    for number, step in enumerate(steps, 1):
-        inner = f"{where}: step {number}"
-        problems += _faults(inner, step, STEP_FIELDS_OF_ITS_OWN)
-        problems += _action_faults(inner, step)
-    return problems
-
-
-def _action_faults(where: str, table: Mapping[str, Any]) -> list[str]:
-    problems = []
-    action = table.get("action")
-    if "action" not in table:
-        problems.append(f"{where}: key 'action': missing; expected {STEP_FIELDS['action'].kind.expected}")
-    if "target" not in table and action != "env":
-        problems.append(f"{where}: key 'target': missing; expected {TARGET.expected}")
-    if not isinstance(action, str):
-        return problems
-    for key in _NEEDS.get(action, ()):
+def _action_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
+    name = table.get("action")
+    if name is None:
+        yield f"{where}: key 'action': missing; expected {STEP_FIELDS['action'].kind.expected}"
+    if name != "env" and "target" not in table:
+        yield f"{where}: key 'target': missing; expected {TARGET.expected}"
+    action = ACTIONS.get(name) if isinstance(name, str) else None
+    if action is None:
+        return
+    for key in action.needs:
         if key not in table:
-            problems.append(f"{where}: key {key!r}: missing; action {action!r} needs it")
-    one_of = _NEEDS_ONE_OF.get(action, ())
-    if one_of and sum(key in table for key in one_of) != 1:
-        problems.append(f"{where}: action {action!r} needs exactly one of {' and '.join(one_of)}")
-    if action == "env":
-        for key in ("key", "value"):
-            if key in table and not isinstance(table[key], str):
-                problems.append(f"{where}: key {key!r}: found {_shown(table[key])}; expected a string")
-    return problems
+            yield f"{where}: key {key!r}: missing; action {name!r} needs it"
+    if action.one_of and sum(key in table for key in action.one_of) != 1:
+        yield f"{where}: action {name!r} needs exactly one of {' and '.join(action.one_of)}"
+    for key in STEP_FIELDS:
+        if key in table and key not in ("target", "action", *action.keys):
+            takes = ", ".join(action.keys)
+            yield f"{where}: key {key!r}: action {name!r} has no use for it; expected only target, action, {takes}"
+    for key, kind in action.kinds.items():
+        # What is wrong for every action has been said.
+        if key in table and not any(STEP_FIELDS[key].kind.faults(table[key])):
+            yield from (f"{where}: key {key!r}: {fault}" for fault in kind.faults(table[key]))
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+@functools.lru_cache(maxsize=256)
+def _nearest(word: str, known: tuple[str, ...]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(word[:64], list(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word[:64], known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _strings(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+def _strings(value: Any) -> Iterable[str]:
+    return (item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

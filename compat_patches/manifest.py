@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import ManifestError
-from .fields import PATCH_FIELDS, STEP_FIELDS, problems_of
+from .fields import ENVIRONMENT, PATCH_FIELDS, STEP_FIELDS, problems_of
 
 LARGEST_MANIFEST = 16 * 1024 * 1024
 """Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
@@ -124,7 +124,7 @@ def load(path: str | os.PathLike[str]) -> Manifest:
     Raises:
         ManifestError: the file cannot be read, is no TOML, or has faults; all of them are listed.
     """
-    return parse(read(path), os.fspath(path))
+    return parse(read(path), os.fsdecode(path))
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
@@ -133,18 +133,22 @@ def read(path: str | os.PathLike[str]) -> bytes:
     Raises:
         ManifestError: with the reason.
     """
-    source = os.fspath(path)
+    source = os.fsdecode(path)
     try:
         # Not blocking: a FIFO that somebody named would otherwise hold up the interpreter's start.
         descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+                raise ManifestError(source, [f"is {what}; expected a TOML file"])
+            # Before an open file is made of it, since that refuses a directory in words of its own.
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(LARGEST_MANIFEST + 1)
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError) as error:
         raise ManifestError(source, [f"cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise ManifestError(source, [f"is {what}; expected a TOML file"])
-        data = file.read(LARGEST_MANIFEST + 1)
     if len(data) > LARGEST_MANIFEST:
         size = max(status.st_size, len(data))
         raise ManifestError(source, [f"has {size} bytes; a manifest has at most {LARGEST_MANIFEST}"])
@@ -210,8 +214,7 @@ def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
 
 def _build_step(table: Mapping[str, Any]) -> Step:
     return Step(
-        # The environment is always in the same place, so an `env` step need not say so.
-        target=Target.parse(table.get("target", "os:environ")),
+        target=Target.parse(table.get("target", ENVIRONMENT)),
         action=table["action"],
         also_bind=tuple(map(Target.parse, table.get("also_bind", ()))),
         using=table.get("using"),

@@ -6,14 +6,20 @@ None of them imports torch or touches a device: initialising CUDA before a fork 
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .manifest import Patch
 from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from packaging.markers import Marker
+    from packaging.requirements import Requirement
+    from packaging.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +28,8 @@ class Circumstances:
 
     Attributes:
         torch: the version that torch reports, None where there is none.
-        build: torch's own build: cpu, cuda, rocm or xpu; None without torch.
-        versions: versions of other distributions, which win over what is installed.
+        build: torch's own build: cpu, cuda, rocm or xpu; None without torch, and where torch does not say.
+        versions: versions of other distributions, by their normalised names, which win over what is installed.
         markers: values of PEP 508 marker variables, which win over this interpreter's.
         accelerator: the type that a simulation says is there; nothing of the process's own is ever asked here.
     """
@@ -49,15 +55,20 @@ class Circumstances:
 
     def version(self, distribution: str) -> str | None:
         """The version of a distribution, None where it is not installed."""
-        if distribution in self.versions:
-            return self.versions[distribution]
-        if distribution == "torch":
+        from packaging.utils import canonicalize_name
+
+        name = canonicalize_name(distribution)
+        if name in self.versions:
+            return self.versions[name]
+        if name == "torch":
             return self.torch
         from importlib import metadata
 
         try:
-            return metadata.version(distribution)
-        except (metadata.PackageNotFoundError, ValueError):
+            # Not `metadata.version`: where no version is written it warns, and `python -W error` makes that an error.
+            return metadata.distribution(name).metadata.get("Version")
+        except Exception:
+            # What is left of a broken installation raises as it likes; it has no version to tell.
             return None
 
 
@@ -79,11 +90,12 @@ def torch_facts(torch_init: str | None = None) -> dict[str, Any]:
     path = torch_init or _find_torch()
     if path is None:
         return {}
+    unknown = {"__version__": "unknown"}
     try:
-        with open(os.path.join(os.path.dirname(path), "version.py"), encoding="utf-8") as file:
-            return _assignments(file.read())
-    except (OSError, ValueError, SyntaxError):
-        return {"__version__": "unknown"}
+        with open(os.path.join(os.path.dirname(path), "version.py"), "rb") as file:
+            return unknown | _assignments(file.read())
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return unknown
 
 
 def _find_torch() -> str | None:
@@ -96,7 +108,7 @@ def _find_torch() -> str | None:
     return spec.origin if spec is not None and spec.has_location else None
 
 
-def _assignments(text: str) -> dict[str, Any]:
+def _assignments(text: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -108,16 +120,19 @@ def _assignments(text: str) -> dict[str, Any]:
         if isinstance(target, ast.Name):
             try:
                 found[target.id] = ast.literal_eval(value)
-            except ValueError:
+            except (ValueError, TypeError, RecursionError):
                 continue
     return found
 
 
-def _build(facts: Mapping[str, Any]) -> str:
-    for name, build in (("hip", "rocm"), ("xpu", "xpu"), ("cuda", "cuda")):
+_BUILD_BY_NAME = {"hip": "rocm", "xpu": "xpu", "cuda": "cuda"}
+
+
+def _build(facts: Mapping[str, Any]) -> str | None:
+    for name, build in _BUILD_BY_NAME.items():
         if facts.get(name):
             return build
-    return "cpu"
+    return "cpu" if facts.keys() & _BUILD_BY_NAME.keys() else None
 
 
 def gate(patch: Patch, circumstances: Circumstances) -> Verdict:
@@ -155,57 +170,90 @@ def requirement_verdict(text: str, circumstances: Circumstances) -> Verdict:
     whether the change is in already, only evidence can tell. A specifier that itself names a pre-release is compared
     by PEP 440 to the letter.
     """
-    from packaging.requirements import Requirement
-    from packaging.version import InvalidVersion, Version
-
-    requirement = Requirement(text)
+    requirement = _requirement(text)
     if requirement.marker is not None:
         verdict = marker_verdict(str(requirement.marker), circumstances)
         if not verdict.ok:
             return Verdict(True, f"{text} does not count here ({verdict.reason})")
-    name, specifiers = requirement.name, requirement.specifier
+    name = requirement.name
     wanted = text.partition(";")[0].strip()
     found = circumstances.version(name)
     if found is None:
         return Verdict(False, f"{name} is not installed, wanted {wanted}")
     try:
-        version = Version(found)
-    except InvalidVersion:
+        answer = _satisfies(found, requirement)
+    except (ValueError, TypeError):
         return Verdict(False, f"{name} reports the version {found!r}, which PEP 440 cannot read, wanted {wanted}")
+    if isinstance(answer, bool):
+        return Verdict(answer, f"{name} is {found}, wanted {wanted}")
+    return Verdict(True, f"{name} is {found}, a pre-release of {answer}, wanted {wanted}", True)
+
+
+def _satisfies(found: str, requirement: Requirement) -> bool | Version:
+    """Whether a version satisfies the specifiers; where only evidence can tell, the release that it counts as.
+
+    Raises:
+        ValueError: PEP 440 cannot read the version.
+    """
+    from packaging.version import Version
+
+    version = Version(found)
     public = Version(version.public)
-    if specifiers.contains(public, prereleases=True) and (
-        not version.is_prerelease or any(_names_prerelease(s.version) for s in specifiers)
-    ):
-        return Verdict(True, f"{name} is {found}, wanted {wanted}")
-    if version.is_prerelease and not any(_names_prerelease(s.version) for s in specifiers):
-        release = Version(version.base_version)
-        if all(s.contains(release) or (s.operator == "<" and public < Version(s.version)) for s in specifiers):
-            return Verdict(True, f"{name} is {found}, a pre-release of {release}, wanted {wanted}", True)
-    return Verdict(False, f"{name} is {found}, wanted {wanted}")
+    specifiers = requirement.specifier
+    if not version.is_prerelease or any(_names_prerelease(s.version) for s in specifiers):
+        return specifiers.contains(public, prereleases=True)
+    release = Version(version.base_version)
+    if all(s.contains(release) or (s.operator == "<" and public < Version(s.version)) for s in specifiers):
+        return release
+    return False
 
 
 def _names_prerelease(text: str) -> bool:
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
-    try:
-        return Version(text.removesuffix(".*")).is_prerelease
-    except InvalidVersion:
-        return False
+    return Version(text.removesuffix(".*")).is_prerelease
 
 
 def marker_verdict(text: str, circumstances: Circumstances) -> Verdict:
     """Whether a PEP 508 marker holds."""
-    from packaging.markers import Marker, default_environment
-
-    environment: dict[str, Any] = {**default_environment(), **circumstances.markers}
-    found = ", ".join(f"{name} is {value!r}" for name, value in environment.items() if name in text)
-    holds = Marker(text).evaluate(environment)
+    marker = _marker(text)
+    environment = {**_environment(), **circumstances.markers}
+    # As packaging writes it: it has a second name for some variables.
+    found = ", ".join(f"{name} is {value!r}" for name, value in environment.items() if name in str(marker))
+    try:
+        holds = marker.evaluate(environment)
+    except ValueError as error:
+        # Some releases of packaging cannot compare what is no version, such as the release of most Linux kernels.
+        return Verdict(False, f"{found}, which cannot be compared ({error}), wanted {text}")
     return Verdict(holds, f"{found}, wanted {text}")
+
+
+# Many patches say the same, and reading a requirement takes longer than answering it.
+@functools.lru_cache(maxsize=1024)
+def _requirement(text: str) -> Requirement:
+    from packaging.requirements import Requirement
+
+    return Requirement(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _marker(text: str) -> Marker:
+    from packaging.markers import Marker
+
+    return Marker(text)
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> dict[str, str]:
+    from packaging.markers import default_environment
+
+    return {**default_environment()}  # type: ignore[dict-item]  # a TypedDict of strings
 
 
 def build_verdict(builds: tuple[str, ...], circumstances: Circumstances) -> Verdict:
     """Whether torch was built for one of these."""
     if circumstances.build is None:
-        return Verdict(False, f"torch is not installed, wanted a build for {' or '.join(builds)}")
+        found = "is not installed" if circumstances.torch is None else "does not say what it was built for"
+        return Verdict(False, f"torch {found}, wanted a build for {' or '.join(builds)}")
     found = f"torch is built for {circumstances.build}, wanted {' or '.join(builds)}"
     return Verdict(circumstances.build in builds, found)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _ON = frozenset({"1", "true", "yes", "on"})
-_OFF = frozenset({"0", "false", "no", "off", ""})
+_OFF = frozenset({"0", "false", "no", "off"})
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -52,17 +52,15 @@ class Settings:
 
 
 def _names(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
-    return tuple(name for name in environment.get(variable, "").replace(",", " ").split() if name)
+    return tuple(environment.get(variable, "").replace(",", " ").split())
 
 
 def _flag(environment: Mapping[str, str], variable: str, default: bool, complaints: list[str]) -> bool:
-    value = environment.get(variable)
-    if value is None:
-        return default
-    word = value.strip().lower()
+    word = environment.get(variable, "").strip().lower()
     if word in _ON:
         return True
     if word in _OFF:
-        return bool(default) if word == "" else False
-    complaints.append(f"{variable} is {value!r}; expected on or off")
+        return False
+    if word:
+        complaints.append(f"{variable} is {environment[variable]!r}; expected on or off")
     return default

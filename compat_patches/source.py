@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import hashlib
 import inspect
+import tokenize
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,9 +37,15 @@ def find_definition(tree: ast.AST, qualname: str) -> Definition | None:
 def _definitions(scope: ast.AST) -> Iterator[Definition]:
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, Definition):
-            yield child
-        elif isinstance(child, ast.stmt | ast.excepthandler):
+            if not any(map(_is_accessor, child.decorator_list)):
+                yield child
+        elif isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
             yield from _definitions(child)
+
+
+def _is_accessor(decorator: ast.expr) -> bool:
+    """``@name.setter`` and the like define a name again, but what counts of a property is how it is read."""
+    return isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter")
 
 
 def definition_of(value: Any) -> Definition | None:
@@ -50,9 +58,11 @@ def definition_of(value: Any) -> Definition | None:
         value = value.__func__
     elif isinstance(value, property):
         value = value.fget
+    elif isinstance(value, functools.cached_property):
+        value = value.func
     try:
         text = inspect.getsource(inspect.unwrap(value))
-    except (OSError, TypeError, ValueError, IndentationError, SyntaxError):
+    except (OSError, TypeError, ValueError, SyntaxError, tokenize.TokenError):
         return None
     # A method is indented. Dedenting would change the strings in it; a block around it does not.
     indented = text[:1].isspace()
@@ -74,38 +84,53 @@ def tree_hash(node: ast.AST) -> str:
     """
     digest = hashlib.sha256()
     for part in _flatten(node):
-        digest.update(part.encode("utf-8", "surrogatepass"))
+        digest.update(part.encode("ascii"))
         digest.update(b"\0")
     return digest.hexdigest()[:32]
 
 
-def _flatten(value: Any) -> Iterator[str]:
-    if isinstance(value, ast.AST):
-        yield f"({type(value).__name__}"
-        for name, child in ast.iter_fields(value):
-            if name in _NOT_MEANING or child is None or child == []:
-                continue
-            yield name
-            yield from _flatten(child)
-        yield ")"
-    elif isinstance(value, list):
-        yield "["
-        for child in value:
-            yield from _flatten(child)
-        yield "]"
-    else:
-        yield f"{type(value).__name__} {value!r}"
+def _flatten(tree: ast.AST) -> Iterator[str]:
+    """A tree as texts: of each node its kind and which fields it has, and then what is in these fields."""
+    waiting: list[Any] = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ast.AST):
+            fields = list(_meaning(value))
+            yield f"{type(value).__name__}({', '.join(name for name, _ in fields)})"
+            waiting.extend(child for _, child in reversed(fields))
+        elif isinstance(value, list):
+            yield f"[{len(value)}]"
+            waiting.extend(reversed(value))
+        else:
+            # Not repr, which writes a character as it is once Python's tables know it, so with each Python others.
+            yield f"{type(value).__name__} {value!a}"
 
 
-def parameters(node: Definition) -> tuple[str, ...]:
-    """The names of a function's parameters; ``*args`` and ``**kwargs`` keep their stars."""
+def _meaning(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    for name, child in ast.iter_fields(node):
+        if isinstance(node, ast.JoinedStr):
+            # Python 3.12 puts an empty text behind the last field of some format specifications.
+            child = [part for part in child if not (isinstance(part, ast.Constant) and part.value == "")]
+        if name not in _NOT_MEANING and child is not None and child != []:
+            yield name, child
+
+
+def parameters(node: Definition) -> tuple[str, ...] | None:
+    """The names of a function's parameters; ``*args`` and ``**kwargs`` keep their stars.
+
+    Returns:
+        Those that a call takes, for a class; None where it has no ``__new__`` or ``__init__`` of its own.
+    """
     if isinstance(node, ast.ClassDef):
         for name in ("__new__", "__init__"):
             inner = find_definition(node, name)
-            if inner is not None:
-                return parameters(inner)[1:]
-        return ()
-    arguments = node.args
+            if inner is not None and not isinstance(inner, ast.ClassDef):
+                return _parameters(inner.args)[1:]
+        return None
+    return _parameters(node.args)
+
+
+def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     names += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     names += [a.arg for a in arguments.kwonlyargs]
@@ -116,23 +141,19 @@ def parameters(node: Definition) -> tuple[str, ...]:
 def constants(node: ast.AST) -> frozenset[Any]:
     """The constants in the code of a definition, its documentation and its annotations left out."""
     found: set[Any] = set()
-    for part in _code_of(node):
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        part = waiting.pop()
         if isinstance(part, ast.Constant):
             found.add(part.value)
+        for name, child in ast.iter_fields(part):
+            if name in ("annotation", "returns", "type_params"):
+                continue
+            children = child if isinstance(child, list) else [child]
+            if name == "body" and children and _is_docstring(children[0]) and isinstance(part, Definition | ast.Module):
+                children = children[1:]
+            waiting.extend(item for item in children if isinstance(item, ast.AST))
     return frozenset(found)
-
-
-def _code_of(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for name, child in ast.iter_fields(node):
-        if name in ("annotation", "returns"):
-            continue
-        children = child if isinstance(child, list) else [child]
-        if name == "body" and children and _is_docstring(children[0]) and isinstance(node, Definition | ast.Module):
-            children = children[1:]
-        for item in children:
-            if isinstance(item, ast.AST):
-                yield from _code_of(item)
 
 
 def _is_docstring(node: ast.AST) -> bool:
