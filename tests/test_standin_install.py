@@ -1,4 +1,4 @@
-"""The stand-in XPU comes into a process whole, leaves nothing behind, and refuses a torch it does not know."""
+"""The stand-in XPU comes into a process whole, leaves nothing behind, and refuses an unknown torch."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def state_of_torch():
     watched = {**modules, "torch": torch, "torch._C": torch._C, "torch.version": torch.version}
     watched |= {"torch.cuda": torch.cuda, "torch.accelerator": torch.accelerator}
     watched["torch._C._dynamo.utils"] = torch._C._dynamo.utils
-    return {
-        name: (id(module), {k: id(v) for k, v in vars(module).items()}) for name, module in watched.items()
-    }
+    return {name: (id(module), {k: id(v) for k, v in vars(module).items()}) for name, module in watched.items()}
 
 
 @pytest.mark.parametrize("as_accelerator", [False, True])
@@ -114,6 +112,38 @@ def test_what_is_left_behind_in_torch_is_an_error():
     finally:
         torch.cuda.Event = event
     assert state_of_torch() == before
+
+
+def takes_blocking():
+    try:
+        return isinstance(torch.xpu.Event(blocking=True), torch.xpu.Event)
+    except TypeError:
+        return False
+
+
+@pytest.mark.skipif(TORCH.release >= (2, 15), reason="xpu-event-blocking is for torch before 2.15")
+def test_patches_of_torch_xpu_are_undone_meanwhile_and_can_be_applied_inside():
+    compat_patches = pytest.importorskip("compat_patches")
+    with compat_patches.reverted("xpu-event-blocking"):
+        unpatched = torch.xpu.Event.__new__
+        with compat_patches.applied("xpu-event-blocking"):
+            with installed():
+                assert not takes_blocking()
+                with compat_patches.applied("xpu-event-blocking"):
+                    assert takes_blocking()
+                assert not takes_blocking()
+            assert [status.state for status in compat_patches.verify("xpu-event-blocking")] == ["applied"]
+            assert torch.xpu.Event.__new__ is not unpatched
+        assert torch.xpu.Event.__new__ is unpatched
+
+
+@pytest.mark.skipif(TORCH.release >= (2, 15), reason="xpu-event-blocking is for torch before 2.15")
+def test_a_patch_that_stays_applied_inside_is_an_error():
+    compat_patches = pytest.importorskip("compat_patches")
+    with compat_patches.reverted("xpu-event-blocking"):
+        with pytest.raises(StandinError, match="revert xpu-event-blocking before"), installed():
+            compat_patches.apply("xpu-event-blocking")
+        compat_patches.revert("xpu-event-blocking")
 
 
 # The installed torch is the measure.

@@ -25,9 +25,7 @@ def test_torch_has_an_xpu_with_two_devices(standin_xpu):
     assert [torch.xpu.get_device_name(index) for index in range(2)] == ["Stand-in XPU 0", "Stand-in XPU 1"]
     assert torch.xpu.get_device_properties(1).total_memory == 12 * GIBIBYTE
     assert torch.xpu.get_device_capability()["has_fp64"] is True
-    assert (
-        not torch.xpu.can_device_access_peer(0, 0) if hasattr(torch.xpu, "can_device_access_peer") else True
-    )
+    assert not torch.xpu.can_device_access_peer(0, 0) if hasattr(torch.xpu, "can_device_access_peer") else True
 
 
 def test_torchs_own_modules_run_unchanged(standin_xpu):

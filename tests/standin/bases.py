@@ -49,13 +49,9 @@ def stream_base(standin: StandinXpu) -> type:
             else:
                 queue = standin.new_queue(operator.index(priority))
             stream_id, device_index, device_type = tuple_of(queue)
-            self = super().__new__(
-                cls, stream_id=stream_id, device_index=device_index, device_type=device_type
-            )
+            self = super().__new__(cls, stream_id=stream_id, device_index=device_index, device_type=device_type)
             if self.device.type != "xpu":
-                raise StandinError(
-                    f"device type {XPU_DEVICE_TYPE} is {self.device.type} in this torch, not xpu"
-                )
+                raise StandinError(f"device type {XPU_DEVICE_TYPE} is {self.device.type} in this torch, not xpu")
             self._standin_queue = queue
             self._standin_entered = []
             return self
@@ -87,9 +83,7 @@ def stream_base(standin: StandinXpu) -> type:
 
         def __enter__(self):
             queue = self._standin_queue
-            self._standin_entered.append(
-                (standin.current_device_index, standin.current_queue(queue.device_index))
-            )
+            self._standin_entered.append((standin.current_device_index, standin.current_queue(queue.device_index)))
             standin.set_current_queue(queue)
             return self
 
@@ -233,9 +227,7 @@ def graph_base(standin: StandinXpu) -> type:
             if not self._standin_captured:
                 raise RuntimeError("capture_end() must have been called before calling instantiate")
             if self._standin_instantiated and not self._standin_keep_graph:
-                raise RuntimeError(
-                    "instantiate() is intended to be called by the user only when keep_graph=true"
-                )
+                raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
             self._standin_instantiated = True
 
         def replay(self) -> None:

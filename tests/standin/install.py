@@ -40,9 +40,12 @@ def installed(*, device_count: int = 2, as_accelerator: bool = False) -> Iterato
     torch.xpu and its submodules are imported afresh over the stand-in's torch._C, so that torch's own code
     runs as on an XPU build; the modules that were there are set aside, untouched, and come back at the end,
     with torch._C, torch.version.xpu and sys.modules as they were. ``as_accelerator`` makes torch.accelerator
-    say xpu too. Who copied torch.xpu's objects earlier, as Dynamo does when it is imported, does not see the
-    stand-in, and a CUDA build keeps its CUDA, which Dynamo asserts no XPU build has: what compiles needs
-    ``run_program``.
+    say xpu too.
+
+    Patches of torch.xpu that compat_patches has in place are undone meanwhile; they can be applied inside, and
+    have to be undone before the end. Who copied torch.xpu's objects earlier, as Dynamo does when it is imported,
+    does not see the stand-in, and a CUDA build keeps its CUDA, which Dynamo asserts no XPU build has: what
+    compiles needs ``run_program``.
 
     Raises StandinError where torch is not the one that the stand-in knows, where it has an XPU already, and
     at the end where an object of the stand-in was left behind in a module of torch.
@@ -55,7 +58,9 @@ def installed(*, device_count: int = 2, as_accelerator: bool = False) -> Iterato
     standin = StandinXpu(device_count)
     names = _names(standin, read_installed_torch(), as_accelerator)
     torch_modules = {name: sys.modules[name] for name in list(sys.modules) if _is_torch_xpu(name)}
+    patches_left: list[str] = []
     with (
+        _without_patches_of_torch_xpu(),
         _replaced(vars(torch._C), names),
         _replaced(vars(torch._C._dynamo.utils), dynamo_names(names) if as_accelerator else {}),
         _replaced(vars(torch.version), {"xpu": XPU_VERSION}),
@@ -70,11 +75,14 @@ def installed(*, device_count: int = 2, as_accelerator: bool = False) -> Iterato
             importlib.import_module("torch.xpu")
             _current = standin
             yield standin
+            patches_left = _patches_of_torch_xpu()
         finally:
             _current = None
             for name in [name for name in sys.modules if _is_torch_xpu(name)]:
                 fresh[name] = sys.modules.pop(name)
             sys.modules.update(torch_modules)
+    if patches_left:
+        raise StandinError(f"revert {', '.join(patches_left)} before the stand-in XPU goes: its torch.xpu is gone")
     _refuse_leftovers(fresh, names)
 
 
@@ -139,6 +147,26 @@ def _names(standin: StandinXpu, facts: TorchFacts, as_accelerator: bool) -> dict
             + "".join(f"\n  {difference}" for difference in found)
         )
     return names
+
+
+def _without_patches_of_torch_xpu() -> contextlib.AbstractContextManager[Any]:
+    """Undo, for a time, what compat_patches did to the modules that are set aside.
+
+    It would otherwise take the fresh ones for a reload, and patch these instead, for good.
+    """
+    patches = _patches_of_torch_xpu()
+    return sys.modules["compat_patches"].reverted(*patches) if patches else contextlib.nullcontext()
+
+
+def _patches_of_torch_xpu() -> list[str]:
+    """The ids of the patches of torch.xpu that compat_patches has in place."""
+    if "compat_patches" not in sys.modules:
+        return []
+    return [
+        patch.id
+        for patch in sys.modules["compat_patches"].status()
+        if patch.state in ("applied", "overlaid") and _is_torch_xpu(patch.target.partition(":")[0])
+    ]
 
 
 def _is_torch_xpu(name: str) -> bool:

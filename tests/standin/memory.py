@@ -63,9 +63,7 @@ class DeviceMemory:
         shortage = max(0, byte_count - cached)
         allowed = int(self.total * self.fraction) - self._current("reserved_bytes", "all")
         if shortage > min(self.free, allowed):
-            raise MemoryError(
-                f"{byte_count} bytes asked for, {cached} cached, {self.free} free, {allowed} allowed"
-            )
+            raise MemoryError(f"{byte_count} bytes asked for, {cached} cached, {self.free} free, {allowed} allowed")
         self._change("reserved_bytes", pool, shortage)
         self._change_allocated(byte_count)
         return Allocation(self, byte_count)

@@ -118,9 +118,7 @@ class Scheduler:
         """Put what was captured on the queue once more."""
         with self._lock:
             for item in capture.items:
-                work = self.submit(
-                    queue, item.call, duration=item.duration, name=item.name, on_replay=item.on_replay
-                )
+                work = self.submit(queue, item.call, duration=item.duration, name=item.name, on_replay=item.on_replay)
                 if item.on_replay is not None:
                     item.on_replay(work)
 

@@ -158,9 +158,7 @@ def _signature(node: ast.FunctionDef) -> inspect.Signature:
     """The declared names, order and optionality. What a default is, the stub mostly does not say."""
     arguments = node.args
     if arguments.vararg or arguments.kwarg:
-        raise StandinError(
-            f"torch's stub declares {node.name} with * or **; the stand-in cannot compare that"
-        )
+        raise StandinError(f"torch's stub declares {node.name} with * or **; the stand-in cannot compare that")
     positional = [*arguments.posonlyargs, *arguments.args]
     required = len(positional) - len(arguments.defaults)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
