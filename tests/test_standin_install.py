@@ -41,6 +41,7 @@ def test_torch_accelerator_shares_streams_with_torch_xpu(standin_accelerator):
     torch.accelerator.synchronize()
     assert work.done
     other = torch.accelerator.current_stream("xpu:1")
+    assert other.device == torch.device("xpu", 1)
     late = standin_accelerator.submit(stream=side)
     other.wait_stream(stream)
     other.synchronize()
