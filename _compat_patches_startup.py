@@ -67,6 +67,7 @@ def markers():
 def _activate():
     if "torch" in sys.modules:
         import compat_patches  # noqa: F401  # importing activates
+
         return
     # A manifest that the environment names may be about any package, so it is read as soon as site has put all folders
     # on the path. The sign of that is its search for a sitecustomize.

@@ -31,6 +31,7 @@ __all__ = [
     "load_manifest",
     "revert",
     "reverted",
+    "selftest",
     "status",
     "verify",
 ]
@@ -152,6 +153,23 @@ def explain(patch_id: str) -> str:
     engine = env_override.engine()
     pairs = zip(engine.patches(patch_id), engine.status(patch_id), strict=True)
     return "\n\n".join(explanation(patch, status) for patch, status in pairs)
+
+
+def selftest(*ids: str) -> "list[PatchStatus]":
+    """Give each patch's samples to ``torch.compile``, with the patch applied; takes seconds, and is never done unasked.
+
+    Args:
+        ids: ids or groups; all patches without any.
+
+    Returns:
+        How each patch stands: ``failed``, with Dynamo's error, where a sample can be called and cannot be compiled.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+    """
+    from .self_test import selftest as compile_samples
+
+    return compile_samples(env_override.engine(), *ids)
 
 
 def __getattr__(name: str) -> object:

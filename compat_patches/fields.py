@@ -15,6 +15,7 @@ from .kinds import (
     ANYTHING,
     BOOLEAN,
     EXCEPTION,
+    EXPRESSION,
     HASH,
     HASHABLE,
     ID,
@@ -70,7 +71,7 @@ class Action:
         return (*self.needs, *self.one_of, *self.takes)
 
 
-_OVER_ANOTHER = ("also_bind", "rebind", "pins")
+_OVER_ANOTHER = ("also_bind", "rebind", "pins", "sample")
 
 ACTIONS: dict[str, Action] = {
     "wrap": Action(
@@ -78,7 +79,7 @@ ACTIONS: dict[str, Action] = {
     ),
     "replace": Action("puts `using` in its place", ("using",), takes=_OVER_ANOTHER),
     "inject": Action(
-        "adds `using` or `value` where there is nothing yet", one_of=("using", "value"), takes=("also_bind",)
+        "adds `using` or `value` where there is nothing yet", one_of=("using", "value"), takes=("also_bind", "sample")
     ),
     "alias": Action("lets it stand for the object that `using` names", ("using",), takes=_OVER_ANOTHER),
     "noop": Action("has a call do nothing and return `value`", takes=("value", *_OVER_ANOTHER)),
@@ -159,6 +160,10 @@ STEP_FIELDS: dict[str, Field] = {
         default=False,
     ),
     "pins": Field(_PINS, "The upstream source this was written against, by release; another source is drifted."),
+    "sample": Field(
+        EXPRESSION,
+        "A use of the target, such as 'torch.cuda.current_stream()', that the self-test gives to torch.compile.",
+    ),
 }
 
 _REQUIREMENTS = list_of(REQUIREMENT, "a list of PEP 508 requirements")

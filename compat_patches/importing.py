@@ -212,7 +212,7 @@ class _LegacyLoader(_Around):
     def load_module(self, name: str) -> "ModuleType":
         _begin(name)
         try:
-            module: "ModuleType" = self._loader.load_module(name)
+            module: ModuleType = self._loader.load_module(name)
         finally:
             _end(name)
         self._step_back(module)

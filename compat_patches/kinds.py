@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -185,6 +186,14 @@ def _marker_fault(text: str) -> str | None:
     return None
 
 
+def _expression_fault(text: str) -> str | None:
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return _first_line(error)
+    return None
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
@@ -207,6 +216,11 @@ EXCEPTION = matching("the name of an exception, without its module", _NAME)
 HASH = matching("a hash of a syntax tree (16 to 32 of the digits 0-9 and a-f)", r"[0-9a-f]{16,32}")
 VARIABLE = matching("the name of an environment variable", r"[^=\x00]+")
 VARIABLE_VALUE = matching("a string without NUL", r"[^\x00]*")
+EXPRESSION = scalar(
+    "a Python expression",
+    {"type": "string"},
+    lambda value: _expression_fault(value) if isinstance(value, str) else "",
+)
 REQUIREMENT = scalar(
     "a PEP 508 requirement such as 'torch>=2.10,<2.11'",
     {"type": "string", "minLength": 1},

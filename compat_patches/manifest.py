@@ -58,6 +58,7 @@ class Step:
     rebind: bool = False
     requires: tuple[str, ...] = ()
     pins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sample: str | None = None
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -227,4 +228,5 @@ def _build_step(table: Mapping[str, Any]) -> Step:
             release: tuple(hashes) if isinstance(hashes, list) else (hashes,)
             for release, hashes in table.get("pins", {}).items()
         },
+        sample=table.get("sample"),
     )

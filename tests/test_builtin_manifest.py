@@ -21,7 +21,8 @@ def test_activation_waits_for_the_packages_that_the_manifest_is_about() -> None:
 
 
 def test_every_implementation_can_be_imported_without_torch() -> None:
-    modules = sorted({str(step.using).partition(":")[0] for patch in PATCHES for step in patch.steps})
+    steps = [step for patch in PATCHES for step in patch.steps if step.action != "alias"]
+    modules = sorted({str(step.using).partition(":")[0] for step in steps})
     program = (
         f"import importlib, sys\nfor name in {modules}: importlib.import_module(name)\nprint('torch' in sys.modules)"
     )
