@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .kinds import (
@@ -98,7 +98,7 @@ ACTIONS: dict[str, Action] = {
 
 # --- evidence ------------------------------------------------------------------------------------------------------
 
-EVIDENCE: dict[str, Kind] = {
+EVIDENCE_KINDS: dict[str, Kind] = {
     "lacks_parameter": one_or_more(PARAMETER),
     "lacks_attribute": one_or_more(NAME_OR_TARGET),
     "lacks_constant": one_or_more(TEXT),
@@ -108,9 +108,9 @@ EVIDENCE: dict[str, Kind] = {
 }
 
 _EVIDENCE_TABLE = table_of(
-    lambda name: EVIDENCE.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE))}",
-    f"a table of evidence ({', '.join(EVIDENCE)})",
-    {"properties": {name: kind.schema for name, kind in EVIDENCE.items()}, "additionalProperties": False},
+    lambda name: EVIDENCE_KINDS.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE_KINDS))}",
+    f"a table of evidence ({', '.join(EVIDENCE_KINDS)})",
+    {"properties": {name: kind.schema for name, kind in EVIDENCE_KINDS.items()}, "additionalProperties": False},
 )
 _PINS = table_of(
     lambda release: one_or_more(HASH),
@@ -132,12 +132,16 @@ class Field:
     default: Any = None
 
 
-_ACTION_DOC = "What is done to the target. " + " ".join(f"`{name}` {action.doc}." for name, action in ACTIONS.items())
+# An editor shows the description of what it offers.
+_ACTION = replace(
+    choice(*ACTIONS),
+    schema={"oneOf": [{"const": name, "description": action.doc} for name, action in ACTIONS.items()]},
+)
 
 STEP_FIELDS: dict[str, Field] = {
     "target": Field(TARGET, "What is changed. The left side is a module, the right side a name in it."),
     "also_bind": Field(list_of(TARGET, "a list of targets"), "Other slots that hold the same object.", default=[]),
-    "action": Field(choice(*ACTIONS), _ACTION_DOC),
+    "action": Field(_ACTION, "What is done to the target."),
     "using": Field(
         TARGET,
         "The implementation: for `wrap` a function that takes the original and returns its stand-in; for `replace`, "
