@@ -107,6 +107,15 @@ EVIDENCE_KINDS: dict[str, Kind] = {
     "probe": TARGET,
 }
 
+
+@functools.lru_cache(maxsize=256)
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word[:64], known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 _EVIDENCE_TABLE = table_of(
     lambda name: EVIDENCE_KINDS.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE_KINDS))}",
     f"a table of evidence ({', '.join(EVIDENCE_KINDS)})",
@@ -317,14 +326,6 @@ def _action_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
         # What is wrong for every action has been said.
         if key in table and not any(STEP_FIELDS[key].kind.faults(table[key])):
             yield from (f"{where}: key {key!r}: {fault}" for fault in kind.faults(table[key]))
-
-
-@functools.lru_cache(maxsize=256)
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word[:64], known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _strings(value: Any) -> Iterable[str]:
