@@ -7,7 +7,6 @@ gathers the facts from the loaded objects (:class:`LiveFacts`); the audit gather
 from __future__ import annotations
 
 import ast
-import functools
 import importlib
 import inspect
 import sys
@@ -51,7 +50,8 @@ def decide(needed_if: Mapping[str, Any], target: Target, facts: Facts) -> Verdic
     Returns:
         ``ok`` True: the defect is there. False: it is not. None: it cannot be told, and why.
     """
-    reasons, untold = [], []
+    reasons: list[str] = []
+    untold: list[str] = []
     # In the order of the kinds, so that a probe, which is foreign code, is asked last.
     for kind, decide_kind in _KINDS.items():
         if kind not in needed_if:
@@ -163,7 +163,7 @@ class LiveFacts:
             signature = _signature(value)
         except (TypeError, ValueError):
             return None
-        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         return tuple(stars.get(p.kind, "") + p.name for p in signature.parameters.values())
 
     def exists(self, target: Target) -> bool | None:
@@ -176,8 +176,10 @@ class LiveFacts:
         return None if value is MISSING else source.definition_of(value)
 
     def probe(self, reference: Target) -> Verdict | None:
-        module = importlib.import_module(reference.module)
-        answer = functools.reduce(getattr, reference.qualname.split("."), module)()
+        function: Any = importlib.import_module(reference.module)
+        for name in reference.qualname.split("."):
+            function = getattr(function, name)
+        answer = function()
         if answer is None or isinstance(answer, Verdict):
             return answer
         if isinstance(answer, tuple):

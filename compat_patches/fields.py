@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .kinds import (
@@ -99,7 +99,7 @@ ACTIONS: dict[str, Action] = {
 
 # --- evidence ------------------------------------------------------------------------------------------------------
 
-EVIDENCE: dict[str, Kind] = {
+EVIDENCE_KINDS: dict[str, Kind] = {
     "lacks_parameter": one_or_more(PARAMETER),
     "lacks_attribute": one_or_more(NAME_OR_TARGET),
     "lacks_constant": one_or_more(TEXT),
@@ -108,10 +108,19 @@ EVIDENCE: dict[str, Kind] = {
     "probe": TARGET,
 }
 
+
+@functools.lru_cache(maxsize=256)
+def _nearest(word: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word[:64], known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 _EVIDENCE_TABLE = table_of(
-    lambda name: EVIDENCE.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE))}",
-    f"a table of evidence ({', '.join(EVIDENCE)})",
-    {"properties": {name: kind.schema for name, kind in EVIDENCE.items()}, "additionalProperties": False},
+    lambda name: EVIDENCE_KINDS.get(name) or f"unknown kind{_nearest(name, tuple(EVIDENCE_KINDS))}",
+    f"a table of evidence ({', '.join(EVIDENCE_KINDS)})",
+    {"properties": {name: kind.schema for name, kind in EVIDENCE_KINDS.items()}, "additionalProperties": False},
 )
 _PINS = table_of(
     lambda release: one_or_more(HASH),
@@ -133,12 +142,16 @@ class Field:
     default: Any = None
 
 
-_ACTION_DOC = "What is done to the target. " + " ".join(f"`{name}` {action.doc}." for name, action in ACTIONS.items())
+# An editor shows the description of what it offers.
+_ACTION = replace(
+    choice(*ACTIONS),
+    schema={"oneOf": [{"const": name, "description": action.doc} for name, action in ACTIONS.items()]},
+)
 
 STEP_FIELDS: dict[str, Field] = {
     "target": Field(TARGET, "What is changed. The left side is a module, the right side a name in it."),
     "also_bind": Field(list_of(TARGET, "a list of targets"), "Other slots that hold the same object.", default=[]),
-    "action": Field(choice(*ACTIONS), _ACTION_DOC),
+    "action": Field(_ACTION, "What is done to the target."),
     "using": Field(
         TARGET,
         "The implementation: for `wrap` a function that takes the original and returns its stand-in; for `replace`, "
@@ -318,14 +331,6 @@ def _action_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
         # What is wrong for every action has been said.
         if key in table and not any(STEP_FIELDS[key].kind.faults(table[key])):
             yield from (f"{where}: key {key!r}: {fault}" for fault in kind.faults(table[key]))
-
-
-@functools.lru_cache(maxsize=256)
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word[:64], known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _strings(value: Any) -> Iterable[str]:

@@ -186,7 +186,7 @@ def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
+        import tomli as tomllib  # type: ignore[no-redef]
 
     if data.startswith(b"\xef\xbb\xbf"):
         raise ManifestError(source, ["starts with a byte-order mark; save it as UTF-8 without one"])

@@ -66,10 +66,12 @@ class Circumstances:
 
         try:
             # Not `metadata.version`: where no version is written it warns, and `python -W error` makes that an error.
-            return metadata.distribution(name).metadata.get("Version")
+            message: Any = metadata.distribution(name).metadata
+            version: str | None = message.get("Version")
         except Exception:
             # What is left of a broken installation raises as it likes; it has no version to tell.
             return None
+        return version
 
 
 def torch_facts(torch_init: str | None = None) -> dict[str, Any]:

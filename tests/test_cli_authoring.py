@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from declared import ROOT, document, run_python, table, toml
 
+from compat_patches import manifest
 from compat_patches.cli import main
 from compat_patches.fields import STEP_FIELDS
 from compat_patches.predicates import Circumstances
@@ -59,7 +60,7 @@ def test_a_sound_manifest_is_counted(tmp_path):
 def test_the_built_in_manifest_can_be_loaded():
     result = run("check", ROOT / "patches.toml")
     assert result.exit_code == 0
-    assert "7 patches, " in result.output
+    assert f" {len(manifest.load(ROOT / 'patches.toml').patches)} patches, " in result.output
 
 
 def test_all_problems_of_all_files_are_printed(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from compat_patches import evidence, source
 from compat_patches.evidence import LiveFacts, decide
-from compat_patches.fields import EVIDENCE
+from compat_patches.fields import EVIDENCE_KINDS
 from compat_patches.manifest import Target
 from compat_patches.verdict import Verdict
 
@@ -58,7 +58,7 @@ def asked(qualname: str, **needed_if) -> Verdict:
 
 
 def test_each_kind_of_a_manifest_can_be_decided():
-    assert evidence._KINDS.keys() == EVIDENCE.keys()
+    assert evidence._KINDS.keys() == EVIDENCE_KINDS.keys()
 
 
 @pytest.mark.parametrize(

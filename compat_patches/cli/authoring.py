@@ -16,6 +16,7 @@ from ..errors import ManifestError
 from ..fields import ENVIRONMENT
 from ..manifest import Patch, Step, Target
 from ..predicates import Circumstances
+from .output import print_json
 
 
 @click.command()
@@ -42,7 +43,7 @@ def schema() -> None:
     """Print the JSON Schema (draft 2020-12) of manifests, for an editor."""
     from ..schema import json_schema
 
-    _say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    print_json(json_schema())
 
 
 def _examined(path: str, circumstances: Circumstances) -> dict[str, Any]:
