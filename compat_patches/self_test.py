@@ -29,6 +29,8 @@ def selftest(engine: Engine, *names: str) -> list[PatchStatus]:
     Raises:
         UnknownPatchError: nothing has that name.
     """
+    # Before any patch is on: with its first compile Dynamo notes torch's objects for good, and would note ours.
+    _fault_of_compiling("None")
     results = []
     for patch in engine.patches(*names):
         with engine.holding(patch.qualified_id, wants=True) as (status,):

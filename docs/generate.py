@@ -52,7 +52,7 @@ def table_of_fields(declared: Mapping[str, fields.Field]) -> str:
 
 def table_of_evidence() -> str:
     rows = ["| kind | value |", "|---|---|"]
-    rows += [f"| `{name}` | {_cell(kind.expected)} |" for name, kind in fields.EVIDENCE.items()]
+    rows += [f"| `{name}` | {_cell(kind.expected)} |" for name, kind in fields.EVIDENCE_KINDS.items()]
     return "\n".join(rows)
 
 
