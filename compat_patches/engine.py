@@ -59,6 +59,8 @@ class _Record:
     claims: list[_Claim] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
     watching: tuple[str, ...] = ()
+    # What it has been planned from: a reload of these applies it again.
+    modules: tuple[str, ...] = ()
     # Where copies by value were found, and how many modules were loaded, and which last, when they were looked for.
     copies: tuple[tuple[int, str], list[Slot]] = ((0, ""), [])
 
@@ -406,6 +408,7 @@ class Engine:
     def _ready(self, record: _Record, modules: tuple[str, ...]) -> bool:
         """Whether all of the modules have been executed; where not, be told when they have."""
         # First watch, then look: a module that is done in between has told us, or is seen to be done.
+        record.modules = modules
         self._watch(record, modules)
         states = {name: importing.finished(name) for name in modules}
         missing = [name for name, finished in states.items() if finished is None]
@@ -471,6 +474,7 @@ class Engine:
         if not all(map(self._layers.awaken, lingering)):
             return False
         if lingering:
+            self._watch(record, record.modules)
             record.note("applied")
         self._look(record)
         return record.state != "lost"

@@ -215,7 +215,7 @@ class _LegacyLoader(_Around):
     def load_module(self, name: str) -> "ModuleType":
         try:
             _executing.add(name)
-            module: "ModuleType" = self._loader.load_module(name)
+            module: ModuleType = self._loader.load_module(name)
         finally:
             _executing.discard(name)
         self._step_back(module)

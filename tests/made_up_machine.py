@@ -30,9 +30,7 @@ class Machine:
 
     def process(self, cgroup: str, *mounts: str) -> None:
         self.write("/proc/self/cgroup", cgroup)
-        self.write(
-            "/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" + "".join(mounts)
-        )
+        self.write("/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" + "".join(mounts))
 
     def v1(self, directory: str, limit: object = UNLIMITED_V1, usage: int = 0, inactive: int = 0) -> None:
         self.write(f"{directory}/memory.limit_in_bytes", limit)

@@ -241,9 +241,7 @@ class TestContainers:
         assert machine.memory() == (8 * GiB, 8 * GiB)
 
     @pytest.mark.parametrize("path", ["/../..", "/../../elsewhere"])
-    def test_a_group_outside_of_the_mount_goes_by_the_top_of_the_mount(
-        self, machine: Machine, path: str
-    ) -> None:
+    def test_a_group_outside_of_the_mount_goes_by_the_top_of_the_mount(self, machine: Machine, path: str) -> None:
         machine.process(f"0::{path}\n", V2_MOUNT.format(top="/", point="/sys/fs/cgroup"))
         machine.v2("/sys/fs", limit=GiB)
         machine.v2("/sys/fs/cgroup", limit=8 * GiB)

@@ -348,7 +348,8 @@ def interrupted_at(turn: int) -> Iterator[list[int]]:
     calls = [0]
 
     def trace(frame: Any, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+        code = frame.f_code
+        if event == "call" and code.co_name != "<genexpr>" and code.co_filename.startswith(OURS):
             calls[0] += 1
             if calls[0] == turn:
                 sys.settrace(None)

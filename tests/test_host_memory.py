@@ -68,9 +68,7 @@ class TestNodes:
         machine.nodes("0,2", *(node(number, **self.FULL) for number in range(3)))
         assert machine.memory() == (46 * GiB, 64 * GiB)
 
-    @pytest.mark.parametrize(
-        "allowed", ["0-1", "0,1", "0-7", "7", "", "none", "0-", "1-0", "0-99999999999999"]
-    )
+    @pytest.mark.parametrize("allowed", ["0-1", "0,1", "0-7", "7", "", "none", "0-", "1-0", "0-99999999999999"])
     def test_all_nodes_or_none_or_nonsense_is_the_machine(self, machine: Machine, allowed: str) -> None:
         machine.nodes(allowed, node(0, **self.FULL), node(1, **self.FULL))
         assert machine.memory() == (48 * GiB, 64 * GiB)
@@ -107,9 +105,7 @@ class TestNodes:
             ({}, 32),
         ],
     )
-    def test_fields_that_a_kernel_lacks(
-        self, machine: Machine, fields: dict[str, int], available: int
-    ) -> None:
+    def test_fields_that_a_kernel_lacks(self, machine: Machine, fields: dict[str, int], available: int) -> None:
         machine.nodes("0", node(0, MemTotal=32 * MiB, **fields), node(1, **self.FULL))
         assert machine.memory() == (available * GiB, 32 * GiB)
 
@@ -143,18 +139,14 @@ class TestNodes:
 
 
 class TestBadFiles:
-    @pytest.mark.parametrize(
-        "text", ["", "\n", "max", "-1", "1e9", "0x10", "1_000", "³", "9" * 5000, "\0", "x 5"]
-    )
+    @pytest.mark.parametrize("text", ["", "\n", "max", "-1", "1e9", "0x10", "1_000", "³", "9" * 5000, "\0", "x 5"])
     def test_a_limit_that_is_no_number_is_no_limit(self, service: Machine, text: str) -> None:
         service.v2("/sys/fs/cgroup/system.slice/llm.service", limit=text, usage=GiB)
         assert service.memory() == (48 * GiB, 64 * GiB)
 
     @pytest.mark.parametrize("missing", ["memory.current", "memory.stat"])
     @pytest.mark.parametrize("text", [None, "", "garbage"])
-    def test_without_usage_the_limit_still_counts(
-        self, service: Machine, missing: str, text: str | None
-    ) -> None:
+    def test_without_usage_the_limit_still_counts(self, service: Machine, missing: str, text: str | None) -> None:
         directory = "/sys/fs/cgroup/system.slice/llm.service"
         service.v2(directory, limit=8 * GiB, usage=GiB, inactive=GiB)
         if text is None:

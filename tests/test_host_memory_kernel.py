@@ -95,9 +95,7 @@ class TestRealControlGroup:
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)
 
-    def test_moves_and_changed_limits_are_seen(
-        self, real_group: tuple[Path, Path, str], tmp_path: Path
-    ) -> None:
+    def test_moves_and_changed_limits_are_seen(self, real_group: tuple[Path, Path, str], tmp_path: Path) -> None:
         body = (
             "move(inner); ask()\n"
             "write(f'{inner}/{limit}', 512 * MiB); ask()\n"
@@ -129,9 +127,7 @@ class TestRealControlGroup:
             pytest.skip("the pages of the file were not charged to the group")
         assert abs(empty[0] - cached[0]) < 10 * MiB
 
-    def test_a_child_in_another_group_than_its_parent(
-        self, real_group: tuple[Path, Path, str], tmp_path: Path
-    ) -> None:
+    def test_a_child_in_another_group_than_its_parent(self, real_group: tuple[Path, Path, str], tmp_path: Path) -> None:
         body = (
             "write(f'{inner}/{limit}', 128 * MiB)\n"
             "reading, writing = os.pipe()\n"
