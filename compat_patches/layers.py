@@ -22,6 +22,7 @@ class Layer:
         patch: the qualified id of the patch that it belongs to.
         plan: what was written, and what was there before.
         below: what will be put back when this layer is taken off; changes when a layer of ours beneath goes.
+        under: what of somebody else's it was beneath when it was undone.
         lingering: undone, but still referred to by something above, which is not ours to throw away.
     """
 
@@ -29,6 +30,7 @@ class Layer:
     plan: Plan
     below: Any
     lingering: bool = False
+    under: Any = MISSING
 
 
 @dataclass(slots=True)
@@ -113,6 +115,7 @@ class Layers:
         standing = self.standing(layer)
         # In this order, whoever is interrupted can do it once more: it lingers, it is quiet, it leaves the slot, and
         # only then the books.
+        layer.under = self._beneath_ours(layer, slot.raw())
         layer.lingering = True
         for quieting in layer.plan.quietings:
             # Also where the entry leaves the slot: somebody may have copied it by value, and must not notice.
@@ -159,7 +162,11 @@ class Layers:
         Returns:
             False where it is not in a place from which it could act.
         """
-        if not layer.plan.quietings or self.standing(layer).state == "lost":
+        slot = layer.plan.slot
+        found = self._beneath_ours(layer, slot.raw())
+        # Whether it is called by what came since, as after a reload, cannot be known; then it is put on top anew.
+        there = slot.same(found, layer.under) or slot.same(found, layer.plan.entry) or _reaches(found, layer.plan.entry)
+        if not layer.plan.quietings or not there or self.standing(layer).state == "lost":
             return False
         for quieting in layer.plan.quietings:
             quieting.act()
