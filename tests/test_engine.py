@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import itertools
+import os
 import sys
 import threading
 import time
@@ -478,10 +479,9 @@ def test_the_public_functions_are_the_engines(world: World) -> None:
     assert {"apply", "revert", "applied", "reverted", "status", "verify"} <= set(compat_patches.__all__)
 
 
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="there is no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child(world: World, target: Any) -> None:
-    import os
-
     world.wrap("target:f")
     stop = threading.Event()
 

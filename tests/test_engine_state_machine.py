@@ -147,6 +147,6 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=200, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestMachine = Machine.TestCase
