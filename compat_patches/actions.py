@@ -129,8 +129,11 @@ def _plan_attribute(step: Step) -> list[Plan]:
             )
     for slot in slots:
         _refuse_new_of_object(slot)
+    # Read before the implementation is called: what others put there meanwhile makes the engine plan anew.
+    belows = [slot.raw() for slot in slots]
     entry, quietings = _ENTRIES[step.action](step, first, current)
-    plans = [Plan(slot, slot.raw(), entry, quietings, calls_below=step.action in ("wrap", "alias")) for slot in slots]
+    calls_below = step.action in ("wrap", "alias")
+    plans = [Plan(slot, below, entry, quietings, calls_below) for slot, below in zip(slots, belows, strict=True)]
     return plans + (_plan_exports(slots) if step.action == "inject" else [])
 
 

@@ -28,7 +28,8 @@ def find_copies(values: Collection[Any], known: Collection[Slot], but_not_in: Co
     keys = {slot.key for slot in known}
     found: list[Slot] = []
     for name, module in list(sys.modules.items()):
-        if not isinstance(module, ModuleType):
+        # By type(): an isinstance would ask a stand-in for its __class__, and a lazy one would import what it is for.
+        if not issubclass(type(module), ModuleType):
             continue
         if any(name == other or name.startswith(other + ".") for other in but_not_in):
             continue

@@ -59,8 +59,10 @@ class _Record:
     claims: list[_Claim] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
     watching: tuple[str, ...] = ()
-    # Where copies by value were found, and how many modules were loaded when they were looked for.
-    copies: tuple[int, list[Slot]] = (0, [])
+    # What it has been planned from: a reload of these applies it again.
+    modules: tuple[str, ...] = ()
+    # Where copies by value were found, and how many modules were loaded, and which last, when they were looked for.
+    copies: tuple[tuple[int, str], list[Slot]] = ((0, ""), [])
 
     @property
     def wants(self) -> bool:
@@ -340,13 +342,13 @@ class Engine:
 
     def _look(self, record: _Record) -> None:
         """Bring what is known of an applied patch up to date with what stands in its slots. Under the lock."""
-        standings = [self._layers.standing(layer) for layer in record.acting]
+        standings = [self._layers.standing(layer) for layer in record.acting if self._layers.holds(layer)]
         for state in ("lost", "overlaid"):
             reasons = [standing.reason for standing in standings if standing.state == state]
             if reasons:
                 record.note(state, "; ".join(dict.fromkeys(reasons)))
                 return
-        if standings and record.state in ("lost", "overlaid"):
+        if standings and record.state != "applied":
             record.note("applied")
 
     # --- applying ----------------------------------------------------------------------------------------------
@@ -406,6 +408,7 @@ class Engine:
     def _ready(self, record: _Record, modules: tuple[str, ...]) -> bool:
         """Whether all of the modules have been executed; where not, be told when they have."""
         # First watch, then look: a module that is done in between has told us, or is seen to be done.
+        record.modules = modules
         self._watch(record, modules)
         states = {name: importing.finished(name) for name in modules}
         missing = [name for name, finished in states.items() if finished is None]
@@ -431,10 +434,10 @@ class Engine:
             if not record.wants or self._in_effect(record):
                 return True
             # What is left of an earlier time was lost.
-            self._drop(record)
+            self._abandon(record)
             if not all(plan.slot.holds(plan.below) for plan in plans):
                 return False
-            record.layers = self._layers.put(record.patch.qualified_id, plans)
+            self._layers.put(record.patch.qualified_id, plans, record.layers)
             record.note("applied", reason)
         log.debug("%s applied: %s", record.patch.qualified_id, reason)
         return True
@@ -445,8 +448,9 @@ class Engine:
         rebinding = {str(target) for step in steps if step.rebind for target in step.targets}
         strangers = [plan for plan in plans if isinstance(plan.slot, ModuleSlot) and plan.below is not MISSING]
         loaded, found = record.copies
-        if strangers and loaded != len(sys.modules):
-            loaded = len(sys.modules)
+        now = (len(sys.modules), next(reversed(sys.modules)))
+        if strangers and loaded != now:
+            loaded = now
             ours = {
                 "compat_patches",
                 *(step.using.partition(":")[0] for step in steps if step.using is not None),
@@ -470,6 +474,7 @@ class Engine:
         if not all(map(self._layers.awaken, lingering)):
             return False
         if lingering:
+            self._watch(record, record.modules)
             record.note("applied")
         self._look(record)
         return record.state != "lost"
@@ -478,26 +483,41 @@ class Engine:
 
     def _take_off(self, record: _Record) -> None:
         """Undo what a patch has put into its slots. Under the lock; runs nobody's code."""
+        self._watch(record, ())
         if record.layers and record.patch.irreversible:
             record.reason = "cannot be undone"
             return
-        self._watch(record, ())
-        if record.state == "pending":
-            record.note("reverted", "undone before it was applied")
-        if record.acting:
+        if record.layers or record.state in ("applied", "lost", "overlaid"):
             reasons = self._drop(record)
             record.note("overlaid" if reasons else "reverted", "; ".join(reasons))
             log.debug("%s %s %s", record.patch.qualified_id, record.state, record.reason)
+        elif record.state == "pending":
+            record.note("reverted", "undone before it was applied")
 
     def _drop(self, record: _Record) -> list[str]:
         """Take the layers off. Returns why some of them still linger."""
+        try:
+            return self._take_layers_off(record)
+        except BaseException:
+            # Half of a patch is none: what was begun is brought to its end before an interrupt goes on.
+            self._take_layers_off(record)
+            raise
+
+    def _take_layers_off(self, record: _Record) -> list[str]:
         reasons = []
-        for layer in reversed(record.acting):
-            standing = self._layers.take_off(layer)
-            if standing.state == "overlaid":
+        for layer in reversed(record.layers):
+            standing = self._layers.take_off(layer) if self._layers.holds(layer) else None
+            if standing is not None and standing.state == "overlaid":
                 reasons.append(standing.reason)
-        record.layers = [layer for layer in record.layers if layer.lingering and self._layers.holds(layer)]
+        record.layers = [layer for layer in record.layers if self._layers.holds(layer)]
         return list(dict.fromkeys(reasons))
+
+    def _abandon(self, record: _Record) -> None:
+        """Take the layers off for good: what still lingers hands its calls through, and is known to nobody."""
+        self._drop(record)
+        for layer in record.layers:
+            self._layers.abandon(layer)
+        record.layers = []
 
     # --- importing ---------------------------------------------------------------------------------------------
 
@@ -506,16 +526,20 @@ class Engine:
         with _lock:
             if not record.wants:
                 modules = ()
-            before, record.watching = record.watching, modules
+            before = record.watching
+            # Whoever is interrupted in between has it done by the next call.
+            record.watching = (*before, *modules)
             for name in modules:
                 self._waiting.setdefault(name, {})[record] = None
-                importing.watch(name)
+                importing.watch(name, record)
             for name in before:
-                importing.unwatch(name)
                 if name not in modules:
-                    del self._waiting[name][record]
-                    if not self._waiting[name]:
-                        del self._waiting[name]
+                    importing.unwatch(name, record)
+                    records = self._waiting.get(name, {})
+                    records.pop(record, None)
+                    if not records:
+                        self._waiting.pop(name, None)
+            record.watching = modules
 
     def _executed(self, name: str) -> None:
         """A module that somebody waits for has been executed, for the first time or again."""
@@ -524,11 +548,8 @@ class Engine:
             records = [record for record in self._waiting.get(name, ()) if record.wants]
             for record in records:
                 if record.layers and self._has_moved(record):
-                    self._drop(record)
-                    # What lingers hands its calls through; it belongs to the module as it was.
-                    for layer in record.layers:
-                        self._layers.abandon(layer)
-                    record.layers = []
+                    # What lingers belongs to the module as it was.
+                    self._abandon(record)
                     record.note("pending", f"{name} was executed again")
                 elif record.state not in ("failed", "skipped"):
                     continue

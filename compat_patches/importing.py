@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 # One lock for this module's own few dictionaries. What is done under it calls nobody.
 _lock = allocate_lock()
 _roots: "dict[str, Callable[[str, str | None], None]]" = {}
-_watched: dict[str, int] = {}
-_executing: dict[str, int] = {}
+_watched: "dict[str, set[Any]]" = {}
+_executing: set[str] = set()
 _executed: set[str] = set()  # While who waits is told, the import system still calls them unfinished.
 _listeners: "list[Callable[[str], None]]" = []
 _searching: set[tuple[int, str]] = set()
@@ -51,20 +51,24 @@ def unsubscribe(listener: "Callable[[str], None]") -> None:
     _listeners.remove(listener)
 
 
-def watch(name: str) -> None:
-    """Be told each time the module has been executed, on reload too. Counts: as many :func:`unwatch` end it."""
+def watch(name: str, who: "Any") -> None:
+    """Be told each time the module has been executed, on reload too. Doing it twice is doing it once.
+
+    Args:
+        name: the module.
+        who: an object that stands for who waits; the same for :func:`unwatch`.
+    """
     with _lock:
-        _watched[name] = _watched.get(name, 0) + 1
+        _watched.setdefault(name, set()).add(who)
         _attend()
 
 
-def unwatch(name: str) -> None:
-    """Take one :func:`watch` back."""
+def unwatch(name: str, who: "Any") -> None:
+    """Take a :func:`watch` back, where there is one."""
     with _lock:
-        left = _watched.get(name, 0) - 1
-        if left > 0:
-            _watched[name] = left
-        else:
+        waiting = _watched.get(name, set())
+        waiting.discard(who)
+        if not waiting:
             _watched.pop(name, None)
         _attend()
 
@@ -78,11 +82,10 @@ def finished(name: str) -> "bool | None":
     module = sys.modules.get(name)
     if module is None:
         return None
-    with _lock:
-        if name in _executing:
-            return False
-        if name in _executed:
-            return True
+    if name in _executing:
+        return False
+    if name in _executed:
+        return True
     if _is_lazy(module):
         # To ask it for anything at all would execute it.
         if name in _watched:
@@ -128,8 +131,8 @@ class _Finder:
         search = (get_ident(), fullname)
         if search in _searching:  # A finder that asks the whole of sys.meta_path, as wrapt's does.
             return None
-        _searching.add(search)
         try:
+            _searching.add(search)
             spec = self._find(fullname, path, target)
         finally:
             _searching.discard(search)
@@ -198,11 +201,11 @@ class _Loader(_Around):
         if not registered:
             self._loader.exec_module(module)
             return
-        _begin(name)
         try:
+            _executing.add(name)
             self._loader.exec_module(module)
         finally:
-            _end(name)
+            _executing.discard(name)
         _tell_at_end(name)
 
 
@@ -210,11 +213,11 @@ class _LegacyLoader(_Around):
     """Before a loader that only knows ``load_module``."""
 
     def load_module(self, name: str) -> "ModuleType":
-        _begin(name)
         try:
+            _executing.add(name)
             module: ModuleType = self._loader.load_module(name)
         finally:
-            _end(name)
+            _executing.discard(name)
         self._step_back(module)
         _tell_at_end(name)
         return module
@@ -232,27 +235,13 @@ def _is_lazy(module: "Any") -> bool:
     return type(module).__name__ == "_LazyModule" and type(module).__module__ == "importlib.util"
 
 
-def _begin(name: str) -> None:
-    with _lock:
-        _executing[name] = _executing.get(name, 0) + 1
-
-
-def _end(name: str) -> None:
-    with _lock:
-        left = _executing.pop(name) - 1
-        if left:
-            _executing[name] = left
-
-
 def _tell_at_end(name: str) -> None:
     """Tell from within the import, so that what a listener raises fails the import as the module's own code would."""
-    with _lock:
-        _executed.add(name)
     try:
+        _executed.add(name)
         _tell(name)
     finally:
-        with _lock:
-            _executed.discard(name)
+        _executed.discard(name)
 
 
 def _tell(name: str) -> None:

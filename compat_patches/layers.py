@@ -22,6 +22,7 @@ class Layer:
         patch: the qualified id of the patch that it belongs to.
         plan: what was written, and what was there before.
         below: what will be put back when this layer is taken off; changes when a layer of ours beneath goes.
+        under: what of somebody else's it was beneath when it was undone.
         lingering: undone, but still referred to by something above, which is not ours to throw away.
     """
 
@@ -29,6 +30,7 @@ class Layer:
     plan: Plan
     below: Any
     lingering: bool = False
+    under: Any = MISSING
 
 
 @dataclass(slots=True)
@@ -48,22 +50,28 @@ class Layers:
     def __len__(self) -> int:
         return sum(map(len, self._stacks.values()))
 
-    def put(self, patch: str, plans: list[Plan]) -> list[Layer]:
-        """Write all plans or, when one write raises, none."""
-        done: list[Layer] = []
+    def put(self, patch: str, plans: list[Plan], into: list[Layer]) -> None:
+        """Write all plans or, when one write raises or is interrupted, none.
+
+        Args:
+            patch: the qualified id of the patch.
+            plans: what is to be written.
+            into: takes the layers, each before it is written, so that none can be in a slot and unknown.
+        """
+        kept = len(into)
         try:
             for plan in plans:
                 layer = Layer(patch, plan, plan.below)
-                done.append(layer)
+                into.append(layer)
                 self._stacks.setdefault(plan.slot.key, []).append(layer)
                 plan.slot.put(plan.entry)
         except BaseException:
-            for layer in reversed(done):
-                self._forget(layer)
+            for layer in reversed(into[kept:]):
                 if not layer.plan.slot.holds(layer.below):
                     layer.plan.slot.put(layer.below)
+                self._forget(layer)
+            del into[kept:]
             raise
-        return done
 
     def standing(self, layer: Layer) -> Standing:
         """Look how a layer stands now. Changes nothing."""
@@ -105,6 +113,10 @@ class Layers:
         slot, entry = layer.plan.slot, layer.plan.entry
         above = self._above(layer)
         standing = self.standing(layer)
+        # In this order, whoever is interrupted can do it once more: it lingers, it is quiet, it leaves the slot, and
+        # only then the books.
+        layer.under = self._beneath_ours(layer, slot.raw())
+        layer.lingering = True
         for quieting in layer.plan.quietings:
             # Also where the entry leaves the slot: somebody may have copied it by value, and must not notice.
             quieting.hand_through()
@@ -113,14 +125,12 @@ class Layers:
             return Standing("reverted", standing.reason)
         # Two patches can set one and the same value; then what is there is the upper one's.
         if slot.holds(entry) and (above is None or not slot.same(above.plan.entry, entry)):
-            self._forget(layer)
-            slot.put(self._next_below(layer))
+            self._put_back(layer)
             return Standing("reverted")
         if above is not None and (layer.plan.quietings or not above.plan.calls_below):
             above.below = layer.below
             self._forget(layer)
             return Standing("reverted")
-        layer.lingering = True
         if above is not None:
             return Standing("overlaid", f"{above.patch} was built on it and keeps it in effect until that is undone")
         if layer.plan.quietings:
@@ -128,7 +138,7 @@ class Layers:
         return Standing("overlaid", f"undone as far as it can be: {standing.reason}")
 
     def abandon(self, layer: Layer) -> None:
-        """Strike a layer that was taken off from the books: its module was executed again, and holds other things."""
+        """Strike a layer that was taken off from the books, although something may refer to it still."""
         self._forget(layer)
 
     def settle(self, layer: Layer) -> bool:
@@ -139,8 +149,7 @@ class Layers:
         """
         slot = layer.plan.slot
         if slot.holds(layer.plan.entry):
-            self._forget(layer)
-            slot.put(self._next_below(layer))
+            self._put_back(layer)
             return True
         if self.standing(layer).state == "lost":
             self._forget(layer)
@@ -153,7 +162,11 @@ class Layers:
         Returns:
             False where it is not in a place from which it could act.
         """
-        if not layer.plan.quietings or self.standing(layer).state == "lost":
+        slot = layer.plan.slot
+        found = self._beneath_ours(layer, slot.raw())
+        # Whether it is called by what came since, as after a reload, cannot be known; then it is put on top anew.
+        there = slot.same(found, layer.under) or slot.same(found, layer.plan.entry) or _reaches(found, layer.plan.entry)
+        if not layer.plan.quietings or not there or self.standing(layer).state == "lost":
             return False
         for quieting in layer.plan.quietings:
             quieting.act()
@@ -179,14 +192,16 @@ class Layers:
                 return other
         return None
 
-    def _next_below(self, layer: Layer) -> Any:
-        """What to put back: past layers of ours that were undone already and only lingered beneath this one."""
-        below = layer.below
-        for other in reversed(self._stacks.get(layer.plan.slot.key, [])):
-            if other.lingering and other.plan.slot.same(other.plan.entry, below):
-                self._forget(other)
+    def _put_back(self, layer: Layer) -> None:
+        """Put back what is below, past layers of ours that were undone already and only lingered beneath this one."""
+        slot, below, gone = layer.plan.slot, layer.below, [layer]
+        for other in reversed(self._stacks[slot.key]):
+            if other is not layer and other.lingering and slot.same(other.plan.entry, below):
                 below = other.below
-        return below
+                gone.append(other)
+        slot.put(below)
+        for other in gone:
+            self._forget(other)
 
 
 def _reaches(found: Any, entry: Any) -> bool:

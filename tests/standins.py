@@ -15,6 +15,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -133,7 +134,8 @@ def waited_for() -> tuple[Any, ...]:
         list(sys.meta_path),
         dict(importing._watched),
         dict(importing._roots),
-        dict(importing._executing),
+        set(importing._executing),
+        set(importing._executed),
         set(importing._searching),
         list(importing._listeners),
     )
@@ -165,6 +167,8 @@ def strict_world(world: World) -> World:
 
 
 def is_below(module: Any, folder: Path) -> bool:
+    if not issubclass(type(module), ModuleType):
+        return False
     spec = getattr(module, "__spec__", None)
     places = [getattr(spec, "origin", None) or "", *(getattr(spec, "submodule_search_locations", None) or [])]
     return any(place.startswith(str(folder)) for place in places)
