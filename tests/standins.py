@@ -7,6 +7,7 @@ test is over, everything must be as it was before: the import system, and what t
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -146,6 +147,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     # A module that is written twice in one second would be taken from its bytecode.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(str(tmp_path))
+    # Whoever looks for torch, as an engine does, wakes the engine of this process; it is to be awake before.
+    importlib.util.find_spec("torch")
     before, modules = waited_for(), set(sys.modules)
     made = World(tmp_path)
     made.write("impl", IMPLEMENTATION)
