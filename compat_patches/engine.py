@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from . import actions, copies, discovery, importing, manifest, planning
+from . import actions, compiling, copies, discovery, importing, manifest, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, ManifestError, PatchError, UnknownPatchError
 from .layers import Layer, Layers
@@ -365,6 +365,14 @@ class Engine:
             raise failures[0]
 
     def _settle(self, record: _Record, late: bool) -> None:
+        acted = bool(record.acting)
+        try:
+            self._bring(record, late)
+        finally:
+            if record.patch.affects_compile and bool(record.acting) != acted:
+                compiling.forget_classes()
+
+    def _bring(self, record: _Record, late: bool) -> None:
         with _lock:
             if not record.wants:
                 self._take_off(record)
@@ -565,7 +573,7 @@ class Engine:
     def _has_moved(self, record: _Record) -> bool:
         """Whether the targets are other slots now, or hold what we did not put there: their module was reloaded."""
         self._look(record)
-        return record.state in ("lost", "overlaid") or not all(layer.plan.slot.is_current() for layer in record.layers)
+        return record.state in ("lost", "overlaid")
 
     # --- notes -------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ _searching: set[tuple[int, str]] = set()
 
 
 def expect(root: str, callback: "Callable[[str, str | None], None]") -> None:
-    """Call ``callback(name, origin)`` once, when the module ``root`` has been found and is about to be imported."""
+    """Call ``callback(name, origin)`` once, when the module ``root`` is about to be made; nothing of it has run yet."""
     with _lock:
         _roots[root] = callback
         _attend()
@@ -138,16 +138,13 @@ class _Finder:
             _searching.discard(search)
         if spec is None:
             return None
-        with _lock:
-            callback = _roots.pop(fullname, None)
-        if callback is not None:
-            callback(fullname, spec.origin if spec.has_location else None)
-        if fullname in _watched:
-            if spec.loader is not None:
-                _stand_before_loader(spec)
-            elif not hasattr(type(spec), "_compat_patches_watches"):
-                # A namespace package: nothing of it is executed, but the import system marks when it is made.
-                spec.__class__ = _watched_type(type(spec))
+        if spec.loader is not None:
+            _stand_before_loader(spec)
+            return spec
+        # A namespace package: nothing of it is executed, but the import system marks when it is made.
+        _about_to_be_made(spec)
+        if fullname in _watched and not hasattr(type(spec), "_compat_patches_watches"):
+            spec.__class__ = _watched_type(type(spec))
         return spec
 
     def _find(self, fullname: str, path: "Sequence[str] | None", target: "ModuleType | None") -> "ModuleSpec | None":
@@ -165,6 +162,14 @@ class _Finder:
 
 
 FINDER = _Finder()
+
+
+def _about_to_be_made(spec: "ModuleSpec") -> None:
+    """Tell who expects a root. Not when it is found: many programs only look whether torch is there."""
+    with _lock:
+        callback = _roots.pop(spec.name, None)
+    if callback is not None:
+        callback(spec.name, spec.origin if spec.has_location else None)
 
 
 class _Around:
@@ -190,6 +195,7 @@ class _Around:
 
 class _Loader(_Around):
     def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
+        _about_to_be_made(spec)
         create_module = getattr(self._loader, "create_module", None)
         return create_module(spec) if create_module is not None else None
 
@@ -212,7 +218,12 @@ class _Loader(_Around):
 class _LegacyLoader(_Around):
     """Before a loader that only knows ``load_module``."""
 
+    def __init__(self, loader: "Any", spec: "ModuleSpec") -> None:
+        super().__init__(loader)
+        self._spec = spec
+
     def load_module(self, name: str) -> "ModuleType":
+        _about_to_be_made(self._spec)
         try:
             _executing.add(name)
             module: ModuleType = self._loader.load_module(name)
@@ -226,7 +237,8 @@ class _LegacyLoader(_Around):
 def _stand_before_loader(spec: "Any") -> None:
     if issubclass(type(spec.loader), _Around):
         return
-    spec.loader = _Loader(spec.loader) if hasattr(spec.loader, "exec_module") else _LegacyLoader(spec.loader)
+    modern = hasattr(spec.loader, "exec_module")
+    spec.loader = _Loader(spec.loader) if modern else _LegacyLoader(spec.loader, spec)
 
 
 def _is_lazy(module: "Any") -> bool:

@@ -81,7 +81,9 @@ class Layers:
             return Standing("lost", f"somebody has deleted {slot.title}")
         beneath = self._beneath_ours(layer, found)
         if slot.same(beneath, entry):
-            return Standing("applied")
+            if slot.is_current():
+                return Standing("applied")
+            return Standing("lost", f"{slot.title} leads elsewhere now: its module or its class was replaced")
         if _reaches(beneath, entry):
             return Standing("overlaid", f"{_described(beneath)} was put on top of it in {slot.title}")
         stack = self._stacks[slot.key]
@@ -120,13 +122,13 @@ class Layers:
         for quieting in layer.plan.quietings:
             # Also where the entry leaves the slot: somebody may have copied it by value, and must not notice.
             quieting.hand_through()
-        if standing.state == "lost":
-            self._forget(layer)
-            return Standing("reverted", standing.reason)
         # Two patches can set one and the same value; then what is there is the upper one's.
         if slot.holds(entry) and (above is None or not slot.same(above.plan.entry, entry)):
             self._put_back(layer)
             return Standing("reverted")
+        if standing.state == "lost":
+            self._forget(layer)
+            return Standing("reverted", standing.reason)
         if above is not None and (layer.plan.quietings or not above.plan.calls_below):
             above.below = layer.below
             self._forget(layer)

@@ -48,11 +48,15 @@ def admit(patch: Patch, circumstances: Circumstances, *, force: bool) -> Admissi
     steps = []
     refusals: list[str] = []
     for step in patch.steps:
-        verdicts = [predicates.requirement_verdict(text, circumstances) for text in step.requires]
-        refused = [answer.reason for answer in verdicts if not answer.ok]
+        answers = [predicates.requirement_verdict(text, circumstances) for text in step.requires]
+        needs_evidence = any(answer.needs_evidence for answer in answers)
+        refused = [answer.reason for answer in answers if not answer.ok]
+        if needs_evidence and not patch.needed_if and not force:
+            refused.append("unproven on a pre-release: a step asks for its version, and the patch has no needed_if")
         refusals += refused
         if not refused:
             steps.append(step)
+            verdict = replace(verdict, needs_evidence=verdict.needs_evidence or needs_evidence)
     if not steps and not force:
         raise Skip("; ".join(refusals))
     return Admission(patch, tuple(steps) or patch.steps, verdict, force)

@@ -29,8 +29,8 @@ def selftest(engine: Engine, *names: str) -> list[PatchStatus]:
     Raises:
         UnknownPatchError: nothing has that name.
     """
-    # Before any patch is on: with its first compile Dynamo notes torch's objects for good, and would note ours.
-    _fault_of_compiling("None")
+    # Before any patch is on: Dynamo notes torch's classes for good when it first meets one, and would note ours.
+    _fault_of_compiling("torch.Event()")
     results = []
     for patch in engine.patches(*names):
         with engine.holding(patch.qualified_id, wants=True) as (status,):

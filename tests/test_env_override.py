@@ -81,6 +81,16 @@ def test_patches_are_applied_in_either_order_of_import(program: str, stand_in_to
     assert found["xpu-event-external"] == ["skipped", "torch is 2.13.0+cpu, wanted torch>=2.15"]
 
 
+def test_a_program_that_only_looks_whether_torch_is_there_does_not_wake_us(stand_in_torch: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(stand_in_torch)!r})\n"
+        "import compat_patches, importlib.util\n"
+        "found = importlib.util.find_spec('torch')\n"
+        "print(found.origin.endswith('__init__.py'), 'compat_patches.engine' in sys.modules)"
+    )
+    assert printed("-c", program) == "True False"
+
+
 def test_before_torch_is_imported_patches_say_what_they_wait_for(stand_in_torch: Path) -> None:
     found = states("import compat_patches", stand_in_torch)
     assert found["xpu-event-blocking"] == ["pending", "waits for torch.xpu.streams to be imported"]

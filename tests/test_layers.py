@@ -334,3 +334,16 @@ def test_rounds_of_apply_and_undo_leave_the_original(world: World, target: Any, 
     assert target.f() == 1
     world.engine.revert("one")
     assert target.f is original
+
+
+def test_a_class_that_another_took_the_place_of_is_lost_and_both_are_put_right(world: World) -> None:
+    target = world.load("target", "class C:\n    def f(self): return 1")
+    first = target.C
+    original = vars(first)["f"]
+    assert world.wrap("target:C.f").state == "applied"
+    second = target.C = type("C", (), {"f": lambda self: 2})
+    assert (world.state(), "leads elsewhere" in world.reason()) == ("lost", True)
+    world.engine.apply("p")
+    assert (world.state(), second().f(), vars(first)["f"]) == ("applied", 3, original)
+    world.engine.revert("p")
+    assert (second().f(), first().f()) == (2, 1)
