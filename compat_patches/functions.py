@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 _IDENTITY = ("__module__", "__name__", "__qualname__")
 _ORIGINAL = "__compat_patches_original__"
@@ -61,7 +61,7 @@ def take_identity(function: Any, original: Any, *, transparent: bool) -> None:
     if not transparent:
         return
     if not hasattr(function, "__wrapped__"):
-        function.__wrapped__ = original
+        vars(function)["__wrapped__"] = original
     # Also where it has some: typing.get_type_hints reads them among the original's globals.
     _take_annotations(function, original)
     for name in dir(original):
@@ -87,7 +87,7 @@ def forwarder(original: Callable[..., Any]) -> FunctionType:
     def forward(*args: Any, **kwargs: Any) -> Any:
         return original(*args, **kwargs)
 
-    return forward
+    return cast(FunctionType, forward)
 
 
 def bound_by(descriptor: Any, owner: type, name: str) -> FunctionType:
@@ -148,7 +148,7 @@ def do_nothing(answer: Any) -> FunctionType:
     def nothing(*args: Any, **kwargs: Any) -> Any:
         return answer
 
-    return nothing
+    return cast(FunctionType, nothing)
 
 
 class Quieting:
@@ -229,5 +229,5 @@ def _hand_through_code(code: CodeType, kind: int) -> CodeType:
     )
     namespace: dict[str, Any] = {}
     exec(compile(text, code.co_filename, "exec", dont_inherit=True), namespace)
-    inner = namespace["outer"](*free).__code__
+    inner: CodeType = namespace["outer"](*free).__code__
     return inner.replace(co_name=code.co_name, co_firstlineno=code.co_firstlineno)

@@ -155,9 +155,10 @@ class _Finder:
                 break
         for finder in finders:
             find_spec = getattr(finder, "find_spec", None)
-            spec = find_spec(fullname, path, target) if find_spec is not None and finder is not self else None
-            if spec is not None:
-                return spec
+            if find_spec is not None and finder is not self:
+                spec: ModuleSpec | None = find_spec(fullname, path, target)
+                if spec is not None:
+                    return spec
         return None
 
 
@@ -188,7 +189,7 @@ class _Around:
 
     def _step_back(self, module: "ModuleType") -> None:
         spec = module.__spec__
-        if spec is not None and spec.loader is self:
+        if spec is not None and vars(spec).get("loader") is self:
             spec.loader = self._loader
         module.__loader__ = self._loader
 
@@ -290,7 +291,7 @@ def _tell_when_initialised(spec: "Any") -> bool:
 def _watched_type(original: type) -> type:
     if original not in _spec_types:
 
-        class WatchedSpec(original):  # type: ignore[misc, valid-type]
+        class WatchedSpec(original):  # type: ignore[misc]  # a class that is a variable
             _compat_patches_watches = True
 
             def __setattr__(self, key: str, value: "Any") -> None:
