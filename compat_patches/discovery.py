@@ -1,4 +1,7 @@
-"""Which manifests there are for a process: the built-in one, installed projects', and those the environment names."""
+"""Which manifests there are for a process: the built-in one, installed projects', and those the environment names.
+
+None is ever taken from the working directory. One that the environment names has to be where nobody else may write.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 
-from . import manifest, store
+from . import manifest, store, trust
 from .errors import ManifestError
 from .importing import FINDER
 from .manifest import Manifest
@@ -37,8 +40,19 @@ def manifests(settings: Settings) -> Iterator[Manifest | ManifestError]:
     """
     yield _loaded(builtin_manifest())
     yield from _installed()
-    for path in settings.manifests:
-        yield _loaded(path)
+    # Under -I and -E Python does not listen to its environment either.
+    for path in () if sys.flags.ignore_environment else settings.manifests:
+        yield _named_by_the_environment(path)
+
+
+def _named_by_the_environment(path: str) -> Manifest | ManifestError:
+    if not os.path.isabs(path):
+        problem = "COMPAT_PATCHES_MANIFEST: is relative to whatever the working directory is; expected an absolute path"
+    elif (reason := trust.why_not(path)) is not None:
+        problem = f"COMPAT_PATCHES_MANIFEST: refused, as others could have written it: {reason}"
+    else:
+        return _loaded(path)
+    return ManifestError(path, [problem])
 
 
 def _loaded(path: str) -> Manifest | ManifestError:
