@@ -34,9 +34,9 @@ def start(by: str = "compat_patches.start", unless_off: bool = False) -> None:
         by: the startup file that calls. A line of a ``.start`` file calls without arguments.
         unless_off: activate where nobody says so, too, only not where the environment says off.
     """
-    if by in fired:  # In a virtual environment site reads each of its .pth files twice.
-        return
-    fired.append(by)
+    # In a virtual environment site reads each .pth file twice, and knows only the second time of the user's site.
+    if by not in fired:
+        fired.append(by)
     try:
         if switch() is not False if unless_off else wanted():
             _activate()

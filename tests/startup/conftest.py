@@ -10,6 +10,10 @@ import pytest
 from environments import CHECKOUT, Environment
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes more than ten seconds or so; left out by -m 'not slow'")
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of the checkout."""
