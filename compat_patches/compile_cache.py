@@ -44,7 +44,7 @@ def mark(patches: Iterable[tuple[Patch, str]]) -> None:
         _listening = _listening or listen
     if listen:
         importing.subscribe(_executed)
-        importing.watch(CONFIG)
+        importing.watch(CONFIG, _executed)
     # Also where it was being listened for: it may have been executed in between.
     _write()
 
@@ -54,7 +54,7 @@ def _executed(name: str) -> None:
     if name == CONFIG:
         with _lock:
             _listening = False
-        importing.unwatch(CONFIG)
+        importing.unwatch(CONFIG, _executed)
         importing.unsubscribe(_executed)
         _write()
 

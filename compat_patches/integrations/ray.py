@@ -85,8 +85,10 @@ def fleet_report(actors: Mapping[str, Any] | None = None, *, timeout: float = 60
     Returns:
         What each has in effect, this process first, or why it does not say.
     """
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    import ray  # type: ignore[import-not-found, unused-ignore]
+    from ray.util.scheduling_strategies import (  # type: ignore[import-not-found, unused-ignore]
+        NodeAffinitySchedulingStrategy,
+    )
 
     asked: dict[str, Any] = {}
     ask = ray.remote(num_cpus=0, max_retries=0)(_member)
