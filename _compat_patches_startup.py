@@ -11,26 +11,32 @@ Nothing that goes wrong here reaches the user's process. With ``COMPAT_PATCHES_L
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
 MARKER = "compat_patches.enabled"
 """The file by which ``compat-patches enable`` says yes for an environment. After an uninstall it means nothing."""
 
-fired = []
+fired: list[str] = []
 """The startup files that called, in the order in which they did; for ``compat-patches doctor``."""
 
-failure = None
+failure: "BaseException | None" = None
 """What went wrong here, for ``compat-patches doctor``."""
 
 
-def start(by="compat_patches.start", unless_off=False):
+def start(by: str = "compat_patches.start", unless_off: bool = False) -> None:
     """Activate compat_patches if the environment or ``compat-patches enable`` says so.
 
     Args:
         by: the startup file that calls. A line of a ``.start`` file calls without arguments.
         unless_off: activate where nobody says so, too, only not where the environment says off.
     """
-    if by in fired:  # In a virtual environment site reads each of its .pth files twice.
-        return
-    fired.append(by)
+    # In a virtual environment site reads each .pth file twice, and knows only the second time of the user's site.
+    if by not in fired:
+        fired.append(by)
     try:
         if switch() is not False if unless_off else wanted():
             _activate()
@@ -40,13 +46,13 @@ def start(by="compat_patches.start", unless_off=False):
         _report(error)
 
 
-def wanted():
+def wanted() -> bool:
     """Whether this process is to be activated. ``COMPAT_PATCHES`` has the last word where it says on or off."""
     said = switch()
     return any(map(os.path.exists, markers())) if said is None else said
 
 
-def switch():
+def switch() -> "bool | None":
     """What ``COMPAT_PATCHES`` says: True for on, False for off, None where it says neither."""
     word = os.environ.get("COMPAT_PATCHES", "").strip().lower()
     if word in ("on", "1", "true", "yes"):
@@ -54,7 +60,7 @@ def switch():
     return False if word in ("off", "0", "false", "no") else None
 
 
-def markers():
+def markers() -> list[str]:
     """Where a marker counts for this process: at the top of the environment, and in the user's site if it is in use."""
     places = [sys.prefix]
     # While site runs it has set these; without site (-S) nobody calls us.
@@ -64,7 +70,7 @@ def markers():
     return [os.path.join(place, MARKER) for place in places]
 
 
-def _activate():
+def _activate() -> None:
     if "torch" in sys.modules:
         import compat_patches  # noqa: F401  # importing activates
 
@@ -80,9 +86,11 @@ def _activate():
 class _Finder:
     """Imports compat_patches when torch is about to be imported, and hands over to its finder."""
 
-    awaited = ("torch",)
+    awaited: tuple[str, ...] = ("torch",)
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         if name not in self.awaited:
             return None
         try:
@@ -104,7 +112,7 @@ class _Finder:
 _finder = _Finder()
 
 
-def _report(error):
+def _report(error: BaseException) -> None:
     global failure
     failure = error
     if os.environ.get("COMPAT_PATCHES_LOG", "").strip():

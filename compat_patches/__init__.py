@@ -27,6 +27,7 @@ __all__ = [
     "UnknownPatchError",
     "applied",
     "apply",
+    "digest",
     "explain",
     "load_manifest",
     "revert",
@@ -170,6 +171,20 @@ def selftest(*ids: str) -> "list[PatchStatus]":
     from .self_test import selftest as compile_samples
 
     return compile_samples(env_override.engine(), *ids)
+
+
+def digest() -> str:
+    """A hash of what this process has in effect: versions, manifests, and which patches are on, off or out of order.
+
+    Two processes with equal digests treat torch alike. A patch that waits for its target counts like one that is
+    applied, so what has been imported so far makes no difference.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    from .fleet import describe
+
+    return describe(env_override.engine(), "this process").digest
 
 
 def __getattr__(name: str) -> object:

@@ -1,14 +1,25 @@
-"""Which manifests there are for a process: the built-in one, installed projects', and those the environment names."""
+"""Which manifests there are for a process: the built-in one, installed projects', and those the environment names.
+
+None is ever taken from the working directory. One that the environment names has to be where nobody else may write.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 
-from . import manifest
+from . import manifest, store, trust
 from .errors import ManifestError
+from .importing import FINDER
 from .manifest import Manifest
 from .settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "compat_patches.manifests"
 """The entry points by which a project names a manifest that it ships: ``package:path/inside/the/package.toml``."""
@@ -29,29 +40,56 @@ def manifests(settings: Settings) -> Iterator[Manifest | ManifestError]:
     """
     yield _loaded(builtin_manifest())
     yield from _installed()
-    for path in settings.manifests:
-        yield _loaded(path)
+    # Under -I and -E Python does not listen to its environment either.
+    for path in () if sys.flags.ignore_environment else settings.manifests:
+        yield _named_by_the_environment(path)
+
+
+def _named_by_the_environment(path: str) -> Manifest | ManifestError:
+    if not os.path.isabs(path):
+        problem = "COMPAT_PATCHES_MANIFEST: is relative to whatever the working directory is; expected an absolute path"
+    elif (reason := trust.why_not(path)) is not None:
+        problem = f"COMPAT_PATCHES_MANIFEST: refused, as others could have written it: {reason}"
+    else:
+        return _loaded(path)
+    return ManifestError(path, [problem])
 
 
 def _loaded(path: str) -> Manifest | ManifestError:
     try:
-        return manifest.load(path)
+        return _remembered(manifest.read(path), path)
     except ManifestError as error:
         return error
 
 
-def _installed() -> Iterator[Manifest | ManifestError]:
-    from importlib.metadata import entry_points
+def _remembered(data: bytes, source: str) -> Manifest:
+    """Make records of a manifest; its text is parsed and checked only where that has not been done before."""
+    digest = manifest.digest_of(data)
+    name = store.key("manifest", digest)
+    document = store.read(name)
+    if document is not None:
+        try:
+            return manifest.build(document, source, digest)
+        except (AttributeError, KeyError, TypeError):  # Not what was written.
+            pass
+    document = manifest.check(data, source)
+    store.write(name, document)
+    return manifest.build(document, source, digest)
 
+
+def _installed() -> Iterator[Manifest | ManifestError]:
+    folders = _search_path()
+    if not _somebody_names_a_manifest(folders):
+        return
     try:
-        named = list(entry_points(group=ENTRY_POINTS))
+        named = list(_entry_points(folders))
     except Exception as error:
         # The entry points of all distributions are read at once, and one that is broken raises as it likes.
         yield ManifestError(f"entry points {ENTRY_POINTS}", [f"cannot be read: {type(error).__name__}: {error}"])
         return
     for entry_point in named:
         try:
-            path = _path_of(entry_point.value)
+            path = _path_of(entry_point.value, folders)
         except LookupError as error:
             source = f"entry point {entry_point.name!r} of {ENTRY_POINTS} ({entry_point.value})"
             yield ManifestError(source, [str(error)])
@@ -59,7 +97,60 @@ def _installed() -> Iterator[Manifest | ManifestError]:
             yield _loaded(path)
 
 
-def _path_of(value: str) -> str:
+def _search_path() -> list[str]:
+    """``sys.path`` without the working directory, which is on it for ``python -c``, ``-m`` and scripts that lie there.
+
+    The folders of installed projects stay, wherever somebody works.
+    """
+    site = sys.modules.get("site")
+    installed = [*site.getsitepackages(), site.getusersitepackages()] if site is not None else []
+    try:
+        here = os.getcwd()
+    except OSError:  # It has been removed.
+        here = ""
+    return [folder for folder in sys.path if folder and (folder in installed or os.path.abspath(folder) != here)]
+
+
+def _entry_points(folders: list[str]) -> Iterator[EntryPoint]:
+    from importlib.metadata import distributions
+
+    seen = set()
+    for distribution in distributions(path=folders):
+        # As the import system does, the first of a name hides the later ones.
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        if name not in seen:
+            seen.add(name)
+            yield from distribution.entry_points.select(group=ENTRY_POINTS)
+
+
+def _somebody_names_a_manifest(folders: list[str]) -> bool:
+    """Whether an installed project may have such an entry point: a quick look, as reading all of them takes long.
+
+    Returns:
+        False only where every installed project has been looked at.
+    """
+    wanted = ENTRY_POINTS.encode()
+    if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
+        return True
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                projects = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+        except NotADirectoryError:  # A zip file, or an egg.
+            return True
+        except OSError:
+            continue
+        for project in projects:
+            try:
+                with open(os.path.join(project, "entry_points.txt"), "rb") as file:
+                    if wanted in file.read():
+                        return True
+            except OSError:
+                continue
+    return False
+
+
+def _path_of(value: str, folders: list[str]) -> str:
     """The file that ``package:path/inside/the/package.toml`` names.
 
     Raises:
@@ -68,22 +159,25 @@ def _path_of(value: str) -> str:
     package, _, inside = (part.strip() for part in value.partition(":"))
     if not package or not inside:
         raise LookupError("names no file; expected 'package:path/inside/the/package.toml'")
-    candidates = [os.path.join(folder, *inside.split("/")) for folder in _folders_of(package)]
+    candidates = [os.path.join(folder, *inside.split("/")) for folder in _folders_of(package, folders)]
     if not candidates:
         raise LookupError(f"there is no package {package!r}; expected one that is installed")
     # A namespace package lies in several folders.
     return next(filter(os.path.exists, candidates), candidates[0])
 
 
-def _folders_of(package: str) -> list[str]:
+def _folders_of(package: str, folders: list[str]) -> list[str]:
     """Where a package lies. Its parents would be imported to find it, so only their places are used."""
-    from importlib.util import find_spec
-
     root, *path = package.split(".")
-    try:
-        spec = find_spec(root)
-    except Exception:
-        # Finders are anybody's; whatever they raise, the package cannot be found.
-        return []
-    locations = spec.submodule_search_locations if spec is not None else None
-    return [os.path.join(location, *path) for location in locations or ()]
+    for finder in list(sys.meta_path):
+        if finder is FINDER:  # Ours takes it for the start of an import.
+            continue
+        try:
+            # PathFinder would look into the working directory by itself.
+            spec = finder.find_spec(root, folders if finder is PathFinder else None, None)
+        except Exception:
+            # Finders are anybody's; whatever they raise, the package cannot be found.
+            return []
+        if spec is not None:
+            return [os.path.join(location, *path) for location in spec.submodule_search_locations or ()]
+    return []

@@ -97,6 +97,7 @@ class Engine:
         self._simulated: Circumstances | None = None
         self._torch_init: str | None = None
         self._started = False
+        self.complaints: list[str] = []
 
     def open(self) -> None:
         """Listen to the import system."""
@@ -148,6 +149,11 @@ class Engine:
             UnknownPatchError: nothing has that name.
         """
         return [record.patch for record in self._select(names)]
+
+    def wanted(self) -> list[Patch]:
+        """The patches that are to be applied, whether they are, are not yet, or cannot be."""
+        with _lock:
+            return [record.patch for record in self._records.values() if record.wants]
 
     def _select(self, names: Sequence[str]) -> list[_Record]:
         with _lock:
@@ -233,11 +239,12 @@ class Engine:
         return None
 
     def complain(self, text: str) -> None:
-        """Report what is wrong with the surroundings (not with one patch).
+        """Report what is wrong with the surroundings (not with one patch), and keep it in :attr:`complaints`.
 
         Raises:
             CompatPatchesError: where the settings are strict.
         """
+        self.complaints.append(text)
         if self.settings.strict:
             raise CompatPatchesError(text)
         log.warning("%s", text)
@@ -361,8 +368,19 @@ class Engine:
                 self._settle(record, late)
             except PatchError as error:
                 failures.append(error)
+        if any(record.patch.affects_compile for record in records):
+            self._mark_compiled_code()
         if failures:
             raise failures[0]
+
+    def _mark_compiled_code(self) -> None:
+        """Have code that is compiled from now on kept apart by the patches that change it."""
+        from . import compile_cache
+
+        with _lock:
+            digests = {declared.name: declared.digest for declared in self._catalogue.manifests}
+            applied = [record.patch for record in self._records.values() if record.acting]
+        compile_cache.mark((patch, digests[patch.manifest]) for patch in applied if patch.affects_compile)
 
     def _settle(self, record: _Record, late: bool) -> None:
         acted = bool(record.acting)

@@ -31,7 +31,8 @@ def activate() -> None:
     for root in ROOTS:
         if root not in sys.modules:
             importing.expect(root, _start_for)
-    if os.environ.get("COMPAT_PATCHES_MANIFEST") or any(root in sys.modules for root in ROOTS):
+    named = os.environ.get("COMPAT_PATCHES_MANIFEST") and not sys.flags.ignore_environment
+    if named or any(root in sys.modules for root in ROOTS):
         _start()
 
 
@@ -56,9 +57,11 @@ def _start(torch_init: "str | None" = None) -> None:
     from .errors import CompatPatchesError
 
     try:
+        from . import answers
         from .engine import current
 
         current().start_once(torch_init)
+        answers.remember()
     except CompatPatchesError:
         # Raised only where the user asked for strictness.
         raise

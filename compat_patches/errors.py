@@ -69,3 +69,21 @@ class MissingTargetError(PatchError, LookupError):
 
     def __str__(self) -> str:
         return f"target missing: {self.holder} has no {self.missing!r} (wanted {self.target})"
+
+
+class DifferentPatchesError(CompatPatchesError):
+    """Processes of one job do not have the same patches in effect.
+
+    Args:
+        lines: who differs from most of the others, and in what.
+        count: how many processes there are.
+    """
+
+    def __init__(self, lines: list[str], count: int) -> None:
+        super().__init__(lines, count)
+        self.lines = lines
+        self.count = count
+
+    def __str__(self) -> str:
+        found = "\n  ".join(self.lines)
+        return f"not all of the {self.count} processes have the same patches in effect:\n  {found}"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import ManifestError
-from .fields import ENVIRONMENT, PATCH_FIELDS, STEP_FIELDS, problems_of
 
 LARGEST_MANIFEST = 16 * 1024 * 1024
 """Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
@@ -166,17 +165,33 @@ def parse(data: bytes, source: str) -> Manifest:
     Raises:
         ManifestError: with every fault that was found.
     """
+    return build(check(data, source), source, digest_of(data))
+
+
+def digest_of(data: bytes) -> str:
+    """The SHA-256 of a manifest's bytes, in hexadecimal digits."""
     import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def check(data: bytes, source: str) -> dict[str, Any]:
+    """Read the TOML document in the bytes of a manifest, and check it.
+
+    Raises:
+        ManifestError: with every fault that was found.
+    """
+    from .fields import problems_of
 
     document = _parse_toml(data, source)
     problems = problems_of(document)
     if problems:
         raise ManifestError(source, problems)
-    return build(document, source, hashlib.sha256(data).hexdigest())
+    return document
 
 
 def build(document: Mapping[str, Any], source: str, digest: str) -> Manifest:
-    """Make records of a document that has been checked already (straight from :func:`parse`, or from a cache)."""
+    """Make records of a document that has been checked already (straight from :func:`check`, or from the store)."""
     name = document["manifest"]["name"]
     patches = tuple(_build_patch(name, table) for table in document.get("patch", []))
     return Manifest(name, source, digest, patches)
@@ -201,21 +216,24 @@ def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
-    def get(key: str) -> Any:
-        value = table.get(key, PATCH_FIELDS[key].default)
-        return tuple(value) if isinstance(value, list) else value
-
+    # The defaults are those of the records, so that nobody needs the declarations of fields.py to read a checked table.
+    given: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key in _OWN_KEYS
+    }
     steps = table.get("step")
     return Patch(
         manifest=manifest,
         steps=tuple(map(_build_step, steps)) if steps else (_build_step({**table, "requires": []}),),
-        **{key: get(key) for key in PATCH_FIELDS if key not in STEP_FIELDS and key != "step"},
+        **given,
     )
+
+
+_OWN_KEYS = frozenset(Patch.__dataclass_fields__) - {"manifest", "steps"}
 
 
 def _build_step(table: Mapping[str, Any]) -> Step:
     return Step(
-        target=Target.parse(table.get("target", ENVIRONMENT)),
+        target=Target.parse(table.get("target", "os:environ")),  # fields.ENVIRONMENT
         action=table["action"],
         also_bind=tuple(map(Target.parse, table.get("also_bind", ()))),
         using=table.get("using"),

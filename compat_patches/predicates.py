@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from . import answers
 from .manifest import Patch
 from .verdict import Verdict
 
@@ -55,9 +57,8 @@ class Circumstances:
 
     def version(self, distribution: str) -> str | None:
         """The version of a distribution, None where it is not installed."""
-        from packaging.utils import canonicalize_name
-
-        name = canonicalize_name(distribution)
+        # As PEP 503 normalises names; packaging would have to be imported for it.
+        name = re.sub(r"[-_.]+", "-", distribution).lower()
         if name in self.versions:
             return self.versions[name]
         if name == "torch":
@@ -172,9 +173,18 @@ def requirement_verdict(text: str, circumstances: Circumstances) -> Verdict:
     whether the change is in already, only evidence can tell. A specifier that itself names a pre-release is compared
     by PEP 440 to the letter.
     """
+    known = answers.about(circumstances.torch, circumstances.markers)
+    if known is None:
+        return _decide_requirement(text, circumstances)
+    return known.about_requirement(
+        text, circumstances.version, lambda it: _requirement(it).name, lambda: _decide_requirement(text, circumstances)
+    )
+
+
+def _decide_requirement(text: str, circumstances: Circumstances) -> Verdict:
     requirement = _requirement(text)
     if requirement.marker is not None:
-        verdict = marker_verdict(str(requirement.marker), circumstances)
+        verdict = _decide_marker(str(requirement.marker), circumstances)
         if not verdict.ok:
             return Verdict(True, f"{text} does not count here ({verdict.reason})")
     name = requirement.name
@@ -218,6 +228,13 @@ def _names_prerelease(text: str) -> bool:
 
 def marker_verdict(text: str, circumstances: Circumstances) -> Verdict:
     """Whether a PEP 508 marker holds."""
+    known = answers.about(circumstances.torch, circumstances.markers)
+    if known is None:
+        return _decide_marker(text, circumstances)
+    return known.about_marker(text, lambda: _decide_marker(text, circumstances))
+
+
+def _decide_marker(text: str, circumstances: Circumstances) -> Verdict:
     marker = _marker(text)
     environment = {**_environment(), **circumstances.markers}
     # As packaging writes it: it has a second name for some variables.

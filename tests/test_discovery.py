@@ -63,7 +63,7 @@ def test_the_environment_names_more_in_its_order(tmp_path):
 def test_one_that_is_broken_does_not_touch_the_others(tmp_path):
     write(tmp_path / "a.toml", "a")
     (tmp_path / "broken.toml").write_text("nonsense")
-    paths = [tmp_path / "missing.toml", tmp_path, tmp_path / "broken.toml", "a\0b", tmp_path / "a.toml"]
+    paths = [tmp_path / "missing.toml", tmp_path, tmp_path / "broken.toml", "/a\0b", tmp_path / "a.toml"]
     missing, folder, broken, nul, whole = found(Settings(manifests=tuple(map(str, paths))))
     assert missing == "cannot be read: No such file or directory"
     assert folder == "is a directory; expected a TOML file"

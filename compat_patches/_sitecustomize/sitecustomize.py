@@ -8,6 +8,8 @@ if this folder were not on the path, this module takes the folder off the path, 
 imports ``sitecustomize`` again.
 """
 
+# mypy: ignore-errors
+
 import os
 import sys
 

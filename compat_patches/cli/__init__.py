@@ -13,6 +13,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("compat_patches.cli.authoring:check", "Check a manifest."),
     "schema": ("compat_patches.cli.authoring:schema", "Print the JSON Schema of manifests."),
     "run": ("compat_patches.cli.run:run", "Run a program with the patches active."),
+    "doctor": ("compat_patches.cli.doctor:doctor", "Find out why the patches are or are not active, and what to do."),
+    "enable": ("compat_patches.cli.startup:enable", "Switch the patches on for this environment."),
+    "disable": ("compat_patches.cli.startup:disable", "Take enable back."),
+    "sitecustomize": ("compat_patches.cli.startup:sitecustomize", "Print a folder for PYTHONPATH that activates."),
     "demo": ("compat_patches.cli.demo:demo", "Show a call that fails without the patches and works with them."),
 }
 """Name, command and help of each command, so that `--help` imports none of them."""

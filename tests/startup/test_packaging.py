@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, Environment
+from environments import CHECKOUT, Environment
 
 sys.path.insert(0, str(CHECKOUT / "_build"))
 try:

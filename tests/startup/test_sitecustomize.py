@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, Environment, clean_environment
+from environments import CHECKOUT, Environment, clean_environment
 
 FOLDER = CHECKOUT / "compat_patches" / "_sitecustomize"
 CODE = """

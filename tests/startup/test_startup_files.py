@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, Environment
+from environments import CHECKOUT, Environment
 
 # Active: whoever waits for torch is on sys.meta_path.
 ACTIVE = """
