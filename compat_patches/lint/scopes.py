@@ -1,0 +1,364 @@
+"""Scopes and bindings of a module, on the standard library's syntax tree.
+
+Only what ruff does not follow needs it: names bound by assignment (`cuda = torch.cuda`), names taken out of a
+module by `from torch.cuda import Event`, `torch = None` where torch is missing. `safety` asks it, too, whether a name
+means torch at the place where a rewrite would write it.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(eq=False)
+class Binding:
+    """One place that gives a name its value.
+
+    Attributes:
+        kind: "import", "assign", "loop", "parameter" or "other".
+        qualified: for an import, the dotted name of what is imported.
+        value: for an assignment the expression, for a loop what is iterated, for a parameter its annotation.
+        statement: the statement, or the parameter.
+        alias: for an import, its part of the statement.
+        fallback: it stands where an import failed, or where only a type checker does not go, so that the other
+            bindings say what the name is meant to be.
+    """
+
+    name: str
+    kind: str
+    scope: Scope
+    statement: ast.AST
+    qualified: str | None = None
+    value: ast.expr | None = None
+    alias: ast.alias | None = None
+    fallback: bool = False
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, class, function or comprehension, and the names that are bound in it."""
+
+    kind: str
+    parent: Scope | None
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    redirected: dict[str, Scope | None] = field(default_factory=dict)
+
+    def module(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def enclosing_function(self) -> Scope | None:
+        scope = self.parent
+        while scope is not None and scope.kind == "class":
+            scope = scope.parent
+        return scope
+
+    def lookup(self, name: str) -> list[Binding]:
+        """Return the bindings that `name` may have when it is read here; none for a builtin or an unknown."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.redirected:
+                target = scope.redirected[name]
+                return target.lookup(name) if target is not None else []
+            if name in scope.bindings:
+                return scope.bindings[name]
+            scope = scope.enclosing_function()
+        return []
+
+
+@dataclass(eq=False)
+class Tree:
+    """A parsed module with its scopes.
+
+    Attributes:
+        names: each name that is read, with its scope, in order of the source.
+        calls: each call, with its scope.
+        texts: each string constant in an annotation, with its scope.
+        parents: each node's parent, by the node's id.
+        imports: each name that is bound by an import.
+        star_imports: the `from module import *` statements.
+    """
+
+    module: ast.Module
+    scope: Scope
+    names: list[tuple[ast.Name, Scope]] = field(default_factory=list)
+    calls: list[tuple[ast.Call, Scope]] = field(default_factory=list)
+    texts: list[tuple[ast.Constant, Scope]] = field(default_factory=list)
+    parents: dict[int, ast.AST] = field(default_factory=dict)
+    imports: list[Binding] = field(default_factory=list)
+    star_imports: list[ast.ImportFrom] = field(default_factory=list)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.parents.get(id(node))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        current = self.parent(node)
+        while current is not None:
+            yield current
+            current = self.parent(current)
+
+
+def build(source: str) -> Tree:
+    """Parse `source` and return its tree.
+
+    Raises:
+        SyntaxError: it does not parse; also for null bytes and for nesting that is too deep.
+    """
+    # A syntax tree is a hundred thousand objects at once and no garbage: collecting takes as long as parsing.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        module = ast.parse(source)
+        tree = Tree(module, Scope("module", None))
+        _Builder(tree).body(module, module.body, tree.scope)
+    except SyntaxError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error) or type(error).__name__) from error
+    finally:
+        if collecting:
+            gc.enable()
+    return tree
+
+
+class _Builder:
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.fallback = 0
+
+    def body(self, parent: ast.AST, statements: list[ast.stmt], scope: Scope) -> None:
+        for statement in statements:
+            self.visit(statement, parent, scope)
+
+    def visit(self, node: ast.AST, parent: ast.AST, scope: Scope) -> None:
+        self.tree.parents[id(node)] = parent
+        handler = getattr(self, f"_{type(node).__name__}", None)
+        if handler is not None:
+            handler(node, scope)
+        else:
+            self.children(node, scope)
+
+    def children(self, node: ast.AST, scope: Scope) -> None:
+        for child in ast.iter_child_nodes(node):
+            self.visit(child, node, scope)
+
+    def visit_all(self, nodes: list[ast.expr], parent: ast.AST, scope: Scope) -> None:
+        for node in nodes:
+            self.visit(node, parent, scope)
+
+    def bind(
+        self,
+        scope: Scope,
+        name: str,
+        kind: str,
+        statement: ast.AST,
+        qualified: str | None = None,
+        value: ast.expr | None = None,
+        alias: ast.alias | None = None,
+    ) -> None:
+        while scope.kind == "comprehension" and kind == "assign" and scope.parent is not None:
+            scope = scope.parent
+        target = scope.redirected.get(name) or scope
+        nothing = isinstance(value, ast.Constant) and value.value is None
+        binding = Binding(
+            name, kind, target, statement, qualified, value, alias, self.fallback > 0 or nothing
+        )
+        target.bindings.setdefault(name, []).append(binding)
+        if kind == "import":
+            self.tree.imports.append(binding)
+
+    # -- statements that bind ----------------------------------------------------------------------------
+
+    def _Import(self, node: ast.Import, scope: Scope) -> None:
+        for alias in node.names:
+            self.tree.parents[id(alias)] = node
+            if alias.asname:
+                self.bind(scope, alias.asname, "import", node, alias.name, alias=alias)
+            else:
+                top = alias.name.split(".")[0]
+                self.bind(scope, top, "import", node, top, alias=alias)
+
+    def _ImportFrom(self, node: ast.ImportFrom, scope: Scope) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            self.tree.parents[id(alias)] = node
+            if alias.name == "*":
+                self.tree.star_imports.append(node)
+            else:
+                joint = "" if module.endswith(".") else "."
+                qualified = f"{module}{joint}{alias.name}"
+                self.bind(scope, alias.asname or alias.name, "import", node, qualified, alias=alias)
+
+    def _Assign(self, node: ast.Assign, scope: Scope) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.tree.parents[id(target)] = node
+                self.bind(scope, target.id, "assign", node, value=node.value)
+            else:
+                self.visit(target, node, scope)
+        self.visit(node.value, node, scope)
+
+    def _AnnAssign(self, node: ast.AnnAssign, scope: Scope) -> None:
+        self.annotation(node.annotation, node, scope)
+        if isinstance(node.target, ast.Name):
+            self.tree.parents[id(node.target)] = node
+            if node.value is not None:
+                self.bind(scope, node.target.id, "assign", node, value=node.value)
+        else:
+            self.visit(node.target, node, scope)
+        if node.value is not None:
+            self.visit(node.value, node, scope)
+
+    def _NamedExpr(self, node: ast.NamedExpr, scope: Scope) -> None:
+        self.tree.parents[id(node.target)] = node
+        self.bind(scope, node.target.id, "assign", node, value=node.value)
+        self.visit(node.value, node, scope)
+
+    def _For(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        if isinstance(node.target, ast.Name):
+            self.tree.parents[id(node.target)] = node
+            self.bind(scope, node.target.id, "loop", node, value=node.iter)
+        else:
+            self.visit(node.target, node, scope)
+        self.visit(node.iter, node, scope)
+        self.body(node, [*node.body, *node.orelse], scope)
+
+    _AsyncFor = _For
+
+    def _Global(self, node: ast.Global, scope: Scope) -> None:
+        for name in node.names:
+            scope.redirected[name] = scope.module()
+
+    def _Nonlocal(self, node: ast.Nonlocal, scope: Scope) -> None:
+        for name in node.names:
+            scope.redirected[name] = scope.enclosing_function()
+
+    def _ExceptHandler(self, node: ast.ExceptHandler, scope: Scope) -> None:
+        if node.type is not None:
+            self.visit(node.type, node, scope)
+        if node.name:
+            self.bind(scope, node.name, "other", node)
+        self.fallback += 1
+        self.body(node, node.body, scope)
+        self.fallback -= 1
+
+    def _If(self, node: ast.If, scope: Scope) -> None:
+        self.visit(node.test, node, scope)
+        self.body(node, node.body, scope)
+        checking = last_name(node.test) == "TYPE_CHECKING"
+        self.fallback += checking
+        self.body(node, node.orelse, scope)
+        self.fallback -= checking
+
+    def _MatchAs(self, node: ast.MatchAs | ast.MatchStar, scope: Scope) -> None:
+        if node.name:
+            self.bind(scope, node.name, "other", node)
+        self.children(node, scope)
+
+    _MatchStar = _MatchAs
+
+    def _MatchMapping(self, node: ast.MatchMapping, scope: Scope) -> None:
+        if node.rest:
+            self.bind(scope, node.rest, "other", node)
+        self.children(node, scope)
+
+    # -- new scopes --------------------------------------------------------------------------------------
+
+    def _FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        self.bind(scope, node.name, "other", node)
+        self.visit_all(node.decorator_list, node, scope)
+        inner = Scope("function", scope)
+        self.parameters(node, node.args, scope, inner)
+        if node.returns is not None:
+            self.annotation(node.returns, node, scope)
+        self.body(node, node.body, inner)
+
+    _AsyncFunctionDef = _FunctionDef
+
+    def _Lambda(self, node: ast.Lambda, scope: Scope) -> None:
+        inner = Scope("function", scope)
+        self.parameters(node, node.args, scope, inner)
+        self.visit(node.body, node, inner)
+
+    def parameters(self, owner: ast.AST, arguments: ast.arguments, scope: Scope, inner: Scope) -> None:
+        self.tree.parents[id(arguments)] = owner
+        defaults = [default for default in arguments.kw_defaults if default is not None]
+        self.visit_all([*arguments.defaults, *defaults], arguments, scope)
+        stars = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *stars]:
+            self.tree.parents[id(argument)] = arguments
+            kind = "other" if argument in stars else "parameter"
+            self.bind(inner, argument.arg, kind, argument, value=argument.annotation)
+            if argument.annotation is not None:
+                self.annotation(argument.annotation, argument, scope)
+
+    def _ClassDef(self, node: ast.ClassDef, scope: Scope) -> None:
+        self.bind(scope, node.name, "other", node)
+        self.visit_all([*node.decorator_list, *node.bases], node, scope)
+        for keyword in node.keywords:
+            self.visit(keyword, node, scope)
+        self.body(node, node.body, Scope("class", scope))
+
+    def comprehension(self, node: ast.expr, scope: Scope) -> None:
+        inner = Scope("comprehension", scope)
+        for number, generator in enumerate(node.generators):  # type: ignore[attr-defined]
+            self.tree.parents[id(generator)] = node
+            self.visit(generator.iter, generator, inner if number else scope)
+            if isinstance(generator.target, ast.Name):
+                self.bind(inner, generator.target.id, "loop", generator, value=generator.iter)
+            else:
+                self.visit(generator.target, generator, inner)
+            self.visit_all(generator.ifs, generator, inner)
+        values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]  # type: ignore[attr-defined]
+        self.visit_all(values, node, inner)
+
+    _ListComp = _SetComp = _DictComp = _GeneratorExp = comprehension
+
+    # -- what is read ------------------------------------------------------------------------------------
+
+    def _Name(self, node: ast.Name, scope: Scope) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.tree.names.append((node, scope))
+        elif isinstance(node.ctx, ast.Store):
+            self.bind(scope, node.id, "other", node)
+
+    def _Call(self, node: ast.Call, scope: Scope) -> None:
+        self.tree.calls.append((node, scope))
+        self.children(node, scope)
+        if last_name(node.func) == "cast" and node.args:
+            self.texts_of(node.args[0], scope)
+
+    def annotation(self, node: ast.expr, parent: ast.AST, scope: Scope) -> None:
+        self.visit(node, parent, scope)
+        self.texts_of(node, scope)
+
+    def texts_of(self, node: ast.expr, scope: Scope) -> None:
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                self.tree.texts.append((node, scope))
+            return
+        if isinstance(node, ast.Subscript):
+            special = last_name(node.value)
+            if special == "Literal":
+                return
+            if special == "Annotated" and isinstance(node.slice, ast.Tuple):
+                self.texts_of(node.slice.elts[0], scope)
+                return
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.texts_of(child, scope)
+
+
+def last_name(node: ast.expr) -> str | None:
+    """Return the `c` of `a.b.c` or of `c`, and None for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
