@@ -13,9 +13,9 @@ from compat_patches.cli.lint import version_option
 @click.command("fix", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--write", is_flag=True, help="Write the files instead of showing a diff.")
-@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10. Default: what the configuration or the project's own requirements say.")  # fmt: skip # noqa: E501
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip # noqa: E501
-@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip # noqa: E501
+@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10. Default: what the configuration or the project's own requirements say.")  # fmt: skip
+@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip
+@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document instead of a diff.")
 def fix(
     paths: tuple[Path, ...],
@@ -39,18 +39,19 @@ def fix(
     try:
         with terminal.Progress() as progress:
             report = running.run(running.Options(paths, min_torch, config, tables), progress)
-            problems = report.problems
+            failures: list[Problem] = []
             for result in fixing.fix(report, progress):
                 if isinstance(result, Problem):
-                    problems.append(result)
+                    failures.append(result)
                     continue
                 failure = fixing.write(result) if write and result.changed else None
                 if failure is not None:
-                    problems.append(failure)
+                    failures.append(failure)
                 else:
                     results.append(result)
     except LintError as error:
         raise terminal.Misuse(str(error)) from error
+    problems = [*report.problems, *failures]
     left = [(result, verdict) for result in results for verdict in result.verdicts if not verdict.rewritten]
     changed = [result for result in results if result.changed]
     rewritten = sum(verdict.rewritten for result in results for verdict in result.verdicts)
@@ -70,7 +71,7 @@ def fix(
             f"{rewritten} {done} in {len(changed)} of {report.files} files, {len(left)} stay", err=True
         )
     terminal.report_problems(problems)
-    raise SystemExit(1 if left or (changed and not write) or problems else 0)
+    raise SystemExit(1 if left or (changed and not write) or failures else 0)
 
 
 def _show(diff: str) -> None:

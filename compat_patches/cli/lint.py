@@ -23,16 +23,16 @@ def version_option(context: click.Context, parameter: click.Parameter, value: st
 
 @click.command("lint", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10: nothing newer is suggested. Default: what the configuration or the project's own requirements say.")  # fmt: skip # noqa: E501
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip # noqa: E501
-@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip # noqa: E501
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True, help="How findings are written.")  # fmt: skip # noqa: E501
+@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10: nothing newer is suggested. Default: what the configuration or the project's own requirements say.")  # fmt: skip
+@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip
+@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip
+@click.option("--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True, help="How findings are written.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Leave out the findings in this file.")  # fmt: skip # noqa: E501
-@click.option("--write-baseline", type=click.Path(dir_okay=False, path_type=Path), help="Write the findings to this file instead of showing them.")  # fmt: skip # noqa: E501
+@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Leave out the findings in this file.")  # fmt: skip
+@click.option("--write-baseline", type=click.Path(dir_okay=False, path_type=Path), help="Write the findings to this file instead of showing them.")  # fmt: skip
 @click.option("--notes/--no-notes", default=True, help="Show what is worth knowing and no finding.")
-@click.option("--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well.")  # fmt: skip # noqa: E501
-@click.option("--verdicts", is_flag=True, help="Say for each finding whether `fix` would rewrite it, or why not. Takes longer.")  # fmt: skip # noqa: E501
+@click.option("--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well.")  # fmt: skip
+@click.option("--verdicts", is_flag=True, help="Say for each finding whether `fix` would rewrite it, or why not. Takes longer.")  # fmt: skip
 @click.option("--statistics", is_flag=True, help="Count the findings by name instead of showing them.")
 def lint(
     paths: tuple[Path, ...],
@@ -53,8 +53,8 @@ def lint(
     Exit code 0: nothing to say. 1: findings. 2: the call or the configuration is wrong.
     """
     from compat_patches.cli import _lint_terminal as terminal
-    from compat_patches.lint import output, running
     from compat_patches.lint import baseline as baselines
+    from compat_patches.lint import output, running
     from compat_patches.lint.errors import LintError
 
     options = running.Options(paths, min_torch, config, tables, baseline, everything, notes)

@@ -33,7 +33,7 @@ class Use:
         node: the expression, the part of an import, or the text that names it.
         row, column, end_row, end_column: rows from 1, columns from 0 in characters, the end exclusive.
         via: "direct" (an attribute reached through imports alone), "from" (a name that was imported from
-            torch.cuda), "import" (that import itself), "variable", "getattr", "patch" (replaced by a test or a patch).
+            torch.cuda), "import" (that import itself), "variable", "getattr", "patch" (something is put in its place).
         binding: what binds the name at the beginning of the expression.
         scope: where it stands.
         text: the string that holds it, for a quoted annotation.
@@ -60,12 +60,19 @@ class Analysis:
         quoted: each name in a quoted annotation, with its scope.
     """
 
-    def __init__(self, source: str, table: Table) -> None:
-        """Parse and resolve `source`. Raise SyntaxError where it does not parse."""
+    def __init__(self, source: str, table: Table, package: str = "") -> None:
+        """Parse and resolve `source`.
+
+        Args:
+            package: the dotted name of the package that the module is in, for its relative imports.
+
+        Raises:
+            SyntaxError: it does not parse.
+        """
         self.table = table
         self.source = source
         self.lines = LINE_END.split(source)
-        self.tree: Tree = build(source)
+        self.tree: Tree = build(source, package)
         self.uses: list[Use] = []
         self.quoted: list[tuple[ast.Name, Scope]] = []
         self._text_of: dict[int, ast.Constant] = {}
@@ -176,7 +183,10 @@ class Analysis:
             if meaning in self.table.by_name:
                 best = (meaning, node, via)
         if best is not None:
-            self._add(best[0], best[1], scope, best[2], binding)
+            name, found, via = best
+            if isinstance(found, ast.Attribute) and not isinstance(found.ctx, ast.Load):
+                via = "patch"
+            self._add(name, found, scope, via, binding)
 
     def _step(self, node: ast.expr) -> tuple[ast.expr, str, bool] | None:
         parent = self.tree.parent(node)

@@ -20,6 +20,7 @@ _BEYOND_RUFF = r"""["']torch\.cuda[\w.]*["']
     |^[ \t]*torch[ \t]*(?::[^=\n]*)?=[^=]"""
 # It binds `torch`, as any other import of a part of torch does.
 _PLAIN_IMPORT = re.compile(r"\s*import torch\.cuda\s*(#.*)?")
+_REPLACED = re.compile(r"(?::[^=]*)?=(?!=)|,[^=(]*=(?!=)")
 _PLAIN_ASSIGNMENT = re.compile(r"[\w.]+\s*(?::[^=]*)?:?=\s*\(?$")
 
 
@@ -98,7 +99,7 @@ def _beyond_ruff(table: Table) -> re.Pattern[str]:
 
 def _analyse(source: Source, table: Table, min_torch: tuple[int, int]) -> list[Finding] | Problem:
     try:
-        analysis = Analysis(source.text, table)
+        analysis = Analysis(source.text, table, source.package)
     except SyntaxError as error:
         return Problem(source.path, f"does not parse: line {error.lineno or 1}: {error.msg}")
     return findings_of(analysis, source.path, table, min_torch)
@@ -125,6 +126,8 @@ def _needs_analysis(place: Resolved, lines: list[str]) -> bool:
         return True
     if place.name == MODULE:
         return not after.startswith(".")
+    if _REPLACED.match(after) or before.lstrip().startswith("del "):
+        return True
     return not after.startswith(("(", ".")) and _PLAIN_ASSIGNMENT.search(before) is not None
 
 

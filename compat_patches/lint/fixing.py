@@ -85,7 +85,7 @@ def _fix_one(source: Source, wanted: frozenset[Position], table: Table) -> Fixed
     from compat_patches.lint.rewriting import CannotRewrite, rewrite
 
     try:
-        analysis = Analysis(source.text, table)
+        analysis = Analysis(source.text, table, source.package)
         planned = plan(analysis, source.path, wanted)
         text = rewrite(source.text, analysis.lines, analysis.tree.module, planned)
     except (SyntaxError, CannotRewrite) as error:

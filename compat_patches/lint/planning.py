@@ -276,6 +276,14 @@ class _Planner:
             return "its import statement shares its line with another"
         return ""
 
+    def _takes_comment_along(self, statement: ast.stmt, edit: ImportEdit) -> bool:
+        """Return whether a statement would go without a successor, and a comment that may be about it with it."""
+        assert isinstance(statement, (ast.Import, ast.ImportFrom))
+        if edit.add or len(edit.drop) < len(statement.names):
+            return False
+        above = self.analysis.lines[statement.lineno - 2].strip() if statement.lineno > 1 else ""
+        return above.startswith("#") or "#" in self.analysis.lines[(statement.end_lineno or 1) - 1]
+
     def _edit(self, binding: Binding) -> ImportEdit:
         statement = binding.statement
         assert isinstance(statement, (ast.Import, ast.ImportFrom))
@@ -315,6 +323,8 @@ class _Planner:
                 literal = result.texts.setdefault(self.analysis.position(use.text), [])
                 literal.append((use.column, use.end_column, self.codes[use]))
         for statement, edit in self.edits.values():
+            if self._takes_comment_along(statement, edit):
+                edit.drop.clear()
             if edit.add or edit.drop:
                 result.imports[self.analysis.position(statement)] = edit
         return result

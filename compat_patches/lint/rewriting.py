@@ -99,7 +99,8 @@ def _rewrite_chunk(text: str, rows_before: int, plan: Plan) -> tuple[str, int]:
         raise CannotRewrite("libcst does not give back the text that it parsed")
     rewriter = _Rewriter(plan, rows_before)
     result = MetadataWrapper(parsed, unsafe_skip_copy=True).visit(rewriter)
-    return result.code, rewriter.placed
+    # libcst writes a module without statements as an empty line.
+    return result.code if result.body else "", rewriter.placed
 
 
 class _Rewriter(cst.CSTTransformer):
@@ -184,24 +185,12 @@ class _Rewriter(cst.CSTTransformer):
             lines.append(updated_node.with_changes(body=[remaining], leading_lines=[]))
         elif not lines:
             if not edit.only_statement:
-                return self._without_statement(updated_node)
+                return cst.FlattenSentinel([])
             lines.append(_statement("pass"))
         # What stands above and behind the statement stays above the first and behind the last of the new ones.
         lines[0] = lines[0].with_changes(leading_lines=updated_node.leading_lines)
         lines[-1] = lines[-1].with_changes(trailing_whitespace=updated_node.trailing_whitespace)
         return cst.FlattenSentinel(lines)
-
-    def _without_statement(
-        self, node: cst.SimpleStatementLine
-    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.BaseStatement]:
-        comments = [*node.leading_lines]
-        if any(line.comment for line in comments) or node.trailing_whitespace.comment:
-            # A comment needs a line to stand on, and may be about more than the import.
-            empty = _statement("pass")
-            return empty.with_changes(
-                leading_lines=node.leading_lines, trailing_whitespace=node.trailing_whitespace
-            )
-        return cst.FlattenSentinel([])
 
 
 def _argument(argument: cst.Arg, operation: tuple[str, str]) -> cst.Arg:

@@ -21,9 +21,7 @@ DROP = ("drop", "")
 POSITIONAL = ("positional", "")
 
 _TYPING = frozenset(
-    "Annotated Callable Concatenate ContextManager DefaultDict Deque Dict FrozenSet Generator Iterable Iterator List "
-    "Mapping MutableMapping MutableSequence Optional Sequence Set Tuple Type Union Awaitable Coroutine "
-    "dict frozenset list set tuple type deque defaultdict".split()
+    ["Annotated", "Callable", "Concatenate", "ContextManager", "DefaultDict", "Deque", "Dict", "FrozenSet", "Generator", "Iterable", "Iterator", "List", "Mapping", "MutableMapping", "MutableSequence", "Optional", "Sequence", "Set", "Tuple", "Type", "Union", "Awaitable", "Coroutine", "dict", "frozenset", "list", "set", "tuple", "type", "deque", "defaultdict"]
 )
 _COMPILED_BY_NAME = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 _EVENT_PARAMETERS = ("enable_timing", "blocking", "interprocess", "external")
@@ -71,8 +69,6 @@ def decide(use: Use, analysis: Analysis) -> Rewrite:
     node = use.node
     assert isinstance(node, (ast.Name, ast.Attribute))
     parent = analysis.tree.parent(node)
-    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        raise Refused("it is assigned or deleted here, so that it is torch.cuda itself that changes")
     if isinstance(parent, ast.Attribute):
         raise Refused(f"its attribute {parent.attr} is used, which the replacement may not have")
     if _has_comment(node, analysis):

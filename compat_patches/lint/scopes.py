@@ -106,8 +106,11 @@ class Tree:
             current = self.parent(current)
 
 
-def build(source: str) -> Tree:
+def build(source: str, package: str = "") -> Tree:
     """Parse `source` and return its tree.
+
+    Args:
+        package: the dotted name of the package that the module is in, for its relative imports.
 
     Raises:
         SyntaxError: it does not parse; also for null bytes and for nesting that is too deep.
@@ -118,7 +121,7 @@ def build(source: str) -> Tree:
     try:
         module = ast.parse(source)
         tree = Tree(module, Scope("module", None))
-        _Builder(tree).body(module, module.body, tree.scope)
+        _Builder(tree, package).body(module, module.body, tree.scope)
     except SyntaxError:
         raise
     except (ValueError, RecursionError, MemoryError) as error:
@@ -130,8 +133,9 @@ def build(source: str) -> Tree:
 
 
 class _Builder:
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, package: str) -> None:
         self.tree = tree
+        self.package = package.split(".") if package else []
         self.fallback = 0
 
     def body(self, parent: ast.AST, statements: list[ast.stmt], scope: Scope) -> None:
@@ -187,14 +191,17 @@ class _Builder:
                 self.bind(scope, top, "import", node, top, alias=alias)
 
     def _ImportFrom(self, node: ast.ImportFrom, scope: Scope) -> None:
-        module = "." * node.level + (node.module or "")
+        # Beyond the topmost package there is nothing to import from; what is unknown keeps its dots.
+        above = len(self.package) - node.level + 1
+        known = node.level > 0 and 0 < above <= len(self.package)
+        base = self.package[:above] if known else ["." * node.level] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
             self.tree.parents[id(alias)] = node
             if alias.name == "*":
                 self.tree.star_imports.append(node)
             else:
-                joint = "" if module.endswith(".") else "."
-                qualified = f"{module}{joint}{alias.name}"
+                qualified = f"{module}.{alias.name}"
                 self.bind(scope, alias.asname or alias.name, "import", node, qualified, alias=alias)
 
     def _Assign(self, node: ast.Assign, scope: Scope) -> None:

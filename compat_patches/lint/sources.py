@@ -5,6 +5,7 @@ Most files of a large tree never name torch.cuda. They are told apart by their b
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +16,7 @@ from compat_patches.lint.table import Table
 
 # Folders of tools and environments; none is a project's own source.
 SKIPPED_FOLDERS = frozenset(
-    (
-        ".git .hg .svn .tox .nox .venv venv .eggs .mypy_cache .pytest_cache .ruff_cache __pycache__ "
-        "node_modules site-packages"
-    ).split()
+    [".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules", "site-packages"]
 )
 
 
@@ -36,6 +34,20 @@ class Source:
 
     path: str
     text: str
+
+    @property
+    def package(self) -> str:
+        """The dotted name of the package that the file is in; empty if it is in none."""
+        return _package(os.path.dirname(os.path.abspath(self.path)))
+
+
+@functools.cache
+def _package(folder: str) -> str:
+    if not os.path.isfile(os.path.join(folder, "__init__.py")):
+        return ""
+    parent, name = os.path.split(folder)
+    outer = _package(parent)
+    return f"{outer}.{name}" if outer else name
 
 
 class Filter:

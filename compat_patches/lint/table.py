@@ -117,9 +117,9 @@ class _Reader:
     """Reads one file, and collects what is wrong with it until it can be told at once."""
 
     ENTRY_KEYS = frozenset(
-        "name also rule replacement since rewrite level message differs keys words".split()
+        ["name", "also", "rule", "replacement", "since", "rewrite", "level", "message", "differs", "keys", "words"]
     )
-    NONE_KEYS = frozenset("names rule why words".split())
+    NONE_KEYS = frozenset(["names", "rule", "why", "words"])
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class _Reader:
     def _add(self, where: str, entry: dict[str, Any], migration: Migration, names: list[str]) -> None:
         for name in names:
             self.by_name[name] = migration
-            words = entry.get("words", self.default_words) or [name.split(".")[0], name.split(".")[-1]]
+            words = entry.get("words", self.default_words) or name.split(".")[-2:]
             if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
                 self.problems.append(f"{where}: words: expected a list of texts, found {words!r}")
                 return
