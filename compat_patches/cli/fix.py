@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from compat_patches.cli.lint import version_option
+from compat_patches.cli._lint_options import SETTINGS, shared_options
+
+if TYPE_CHECKING:
+    from compat_patches.lint.fixing import Fixed
+    from compat_patches.lint.sources import Problem
 
 
-@click.command("fix", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.command("fix", context_settings=SETTINGS)
+@shared_options
 @click.option("--write", is_flag=True, help="Write the files instead of showing a diff.")
-@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10. Default: what the configuration or the project's own requirements say.")  # fmt: skip
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip
-@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document instead of a diff.")
 def fix(
     paths: tuple[Path, ...],
@@ -33,15 +35,14 @@ def fix(
     from compat_patches.cli import _lint_terminal as terminal
     from compat_patches.lint import fixing, running
     from compat_patches.lint.errors import LintError
-    from compat_patches.lint.sources import Problem
 
-    results: list[fixing.Fixed] = []
+    results: list[Fixed] = []
     try:
         with terminal.Progress() as progress:
             report = running.run(running.Options(paths, min_torch, config, tables), progress)
             failures: list[Problem] = []
             for result in fixing.fix(report, progress):
-                if isinstance(result, Problem):
+                if not isinstance(result, fixing.Fixed):
                     failures.append(result)
                     continue
                 failure = fixing.write(result) if write and result.changed else None
@@ -81,7 +82,7 @@ def _show(diff: str) -> None:
         click.echo(click.style(line, bold=True) if is_header else click.style(line, fg=colour), nl=False)
 
 
-def _document(results: list, problems: list, written: bool) -> dict[str, object]:
+def _document(results: list[Fixed], problems: list[Problem], written: bool) -> dict[str, object]:
     return {
         "schema": 1,
         "written": written,

@@ -6,33 +6,35 @@ from pathlib import Path
 
 import click
 
+from compat_patches.cli._lint_options import FILE, SETTINGS, shared_options
+
 FORMATS = ("text", "concise", "json", "github", "sarif")
 
 
-def version_option(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Read the value of --min-torch."""
-    if value is None:
-        return None
-    from compat_patches.lint.table import parse_version
-
-    try:
-        return parse_version(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-@click.command("lint", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--min-torch", callback=version_option, metavar="VERSION", help="The oldest torch that the code has to run with, as in 2.10: nothing newer is suggested. Default: what the configuration or the project's own requirements say.")  # fmt: skip
-@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Read this pyproject.toml or setup.cfg instead of the nearest one.")  # fmt: skip
-@click.option("--table", "tables", multiple=True, type=click.Path(dir_okay=False, path_type=Path), help="A file of further migrations; may be given again.")  # fmt: skip
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="text", show_default=True, help="How findings are written.")  # fmt: skip
+@click.command("lint", context_settings=SETTINGS)
+@shared_options
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How findings are written.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Leave out the findings in this file.")  # fmt: skip
-@click.option("--write-baseline", type=click.Path(dir_okay=False, path_type=Path), help="Write the findings to this file instead of showing them.")  # fmt: skip
-@click.option("--notes/--no-notes", default=True, help="Show what is worth knowing and no finding.")
-@click.option("--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well.")  # fmt: skip
-@click.option("--verdicts", is_flag=True, help="Say for each finding whether `fix` would rewrite it, or why not. Takes longer.")  # fmt: skip
+@click.option("--baseline", type=FILE, help="Leave out the findings in this file.")
+@click.option("--write-baseline", type=FILE, help="Write the findings to this file instead of showing them.")
+@click.option(
+    "--notes/--no-notes", default=True, show_default=True, help="Show what is worth knowing and no finding."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well."
+)
+@click.option(
+    "--verdicts",
+    is_flag=True,
+    help="Say for each finding whether `fix` would rewrite it, or why not. Takes longer.",
+)
 @click.option("--statistics", is_flag=True, help="Count the findings by name instead of showing them.")
 def lint(
     paths: tuple[Path, ...],

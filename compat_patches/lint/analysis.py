@@ -2,7 +2,8 @@
 
 Goes beyond what ruff resolves: `from torch.cuda import Event as E` and then `E(...)`, `cuda = torch.cuda`,
 `getattr(torch, "cuda")`, `torch = pytest.importorskip("torch")`, `torch = None` where the import failed,
-`global torch`, and the texts that mock.patch takes. A name that is bound to something unknown as well means nothing.
+`global torch`, and the texts that mock.patch takes. A name that is bound to something unknown as well means
+nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Use:
         node: the expression, the part of an import, or the text that names it.
         row, column, end_row, end_column: rows from 1, columns from 0 in characters, the end exclusive.
         via: "direct" (an attribute reached through imports alone), "from" (a name that was imported from
-            torch.cuda), "import" (that import itself), "variable", "getattr", "patch" (something is put in its place).
+            torch.cuda), "import" (that import itself), "variable", "getattr", "patch" (something is put in
+            its place).
         binding: what binds the name at the beginning of the expression.
         scope: where it stands.
         text: the string that holds it, for a quoted annotation.
@@ -95,6 +97,10 @@ class Analysis:
     def meanings(self, name: str, scope: Scope) -> frozenset[str]:
         """Return the dotted names that `name` may mean in `scope`; empty where that is not known."""
         return self._meanings(name, scope, _MAX_DEPTH)
+
+    def value_of(self, node: ast.expr, scope: Scope) -> frozenset[str]:
+        """Return the dotted names that an expression may mean in `scope`; empty where that is not known."""
+        return self._value(node, scope, _MAX_DEPTH)
 
     def _meanings(self, name: str, scope: Scope, depth: int) -> frozenset[str]:
         bindings = scope.lookup(name)
@@ -158,15 +164,14 @@ class Analysis:
             if named in self.table.by_name:
                 self._add(named, first, scope, "patch", None)
             return
-        if len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
-            for value in self._value(first, scope, _MAX_DEPTH):
-                named = f"{value}.{node.args[1].value}"
+        second = node.args[1] if len(node.args) > 1 else None
+        if isinstance(second, ast.Constant) and isinstance(second.value, str):
+            for value in self.value_of(first, scope):
+                named = f"{value}.{second.value}"
                 if named in self.table.by_name:
-                    self._add(named, node.args[1], scope, "patch", None)
+                    self._add(named, second, scope, "patch", None)
 
-    def _climb(
-        self, node: ast.expr, meaning: str, scope: Scope, via: str, binding: Binding | None
-    ) -> None:
+    def _climb(self, node: ast.expr, meaning: str, scope: Scope, via: str, binding: Binding | None) -> None:
         """Follow the attributes upwards from `node` for as long as they may lead to a name of the table."""
         best: tuple[str, ast.expr, str] | None = None
         if meaning in self.table.by_name:
@@ -221,7 +226,7 @@ class Analysis:
 
     def _quoted_annotation(self, text: ast.Constant, scope: Scope) -> None:
         """Parse an annotation in quotes, and put its nodes where its text stands in the file."""
-        if text.end_lineno != text.lineno or text.end_col_offset is None:
+        if text.end_lineno != text.lineno or not isinstance(text.value, str):
             return
         line = self.lines[text.lineno - 1].encode()
         literal = line[text.col_offset : text.end_col_offset]
@@ -230,7 +235,7 @@ class Analysis:
         if literal[1:-1] != value or literal[:1] not in (b'"', b"'"):
             return
         try:
-            parsed = ast.parse(text.value, mode="eval").body
+            parsed = ast.parse(text.value, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
         for node in ast.walk(parsed):
@@ -244,7 +249,7 @@ class Analysis:
                 self._text_of[id(node)] = text
             if isinstance(node, ast.Name):
                 self.quoted.append((node, scope))
-        self.tree.parents[id(parsed)] = text
+        self.tree.parents[id(parsed.body)] = text
 
     def _add(self, name: str, node: ast.AST, scope: Scope, via: str, binding: Binding | None) -> None:
         row, column, end_row, end_column = self.position(node)

@@ -1,7 +1,7 @@
 """A baseline: the findings that a project starts with, so that only new ones count.
 
-A finding is known by its file, rule and the text of its line, and not by the line's number, which every change
-above it moves. Equal lines are counted.
+A finding is known by its file, rule and the text of its line, and not by the line's number, which every
+change above it moves. Equal lines are counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Baseline:
                 for entry in entries:
                     self._left[(file, str(entry["rule"]), str(entry["line"]))] += int(entry["count"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise LintError(f"{path}: no baseline, or a broken one ({error}); --write-baseline makes one") from error
+            raise LintError(
+                f"{path}: no baseline, or a broken one ({error}); --write-baseline makes one"
+            ) from error
 
     def split(self, source: Source, findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
         """Return the findings of a file that are new, and those that the baseline knows."""
@@ -56,7 +58,7 @@ class Baseline:
 
     @property
     def gone(self) -> int:
-        """How many findings of the baseline were not met: they are mended, and the file can be written anew."""
+        """How many findings of the baseline were not met: they are mended, it can be written anew."""
         return sum(self._left.values())
 
 

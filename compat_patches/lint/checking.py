@@ -1,4 +1,4 @@
-"""From sources to findings: ruff for all of them, our own analysis for those where ruff does not see enough."""
+"""From sources to findings: ruff for all of them, our own analysis where ruff does not see enough."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def _any_needs_analysis(resolved: list[Resolved], source: Source) -> bool:
 def _needs_analysis(place: Resolved, lines: list[str]) -> bool:
     """Return whether a place that ruff found may bring others with it that ruff does not find.
 
-    That is an import of the name itself, or a plain assignment of it to a variable; and of the module as a whole
-    everything but an attribute of it.
+    That is an import of the name itself, or a plain assignment of it to a variable; and of the module as a
+    whole everything but an attribute of it.
     """
     first, last = lines[place.row - 1], lines[place.end_row - 1]
     before, after = first[: place.column], last[place.end_column :].lstrip()

@@ -7,7 +7,8 @@
     extend = ["tools/migrations.toml"]                  tests/*: torch-cuda-event
                                                     extend = tools/migrations.toml
 
-Paths are relative to the folder of the file. In a glob `*` crosses folders, and a folder's name means all below it.
+Paths are relative to the folder of the file. In a glob `*` crosses folders, and a folder's name means all
+below it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# The first release that the table knows of: with nothing said, nothing is suggested that an older torch lacks.
+# The first release that the table knows of: with nothing said, nothing newer is suggested.
 DEFAULT_MIN_TORCH = (2, 8)
 
 _KEYS = ("allow", "baseline", "exclude", "extend", "min-torch")
@@ -151,9 +152,9 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, list[list[str]]]:
         parser.read_string(path.read_text(encoding="utf-8-sig"), str(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, configparser.Error) as error:
         raise LintError(f"{path}: the configuration cannot be read: {error}") from error
-    section = dict(parser[_SECTION]) if parser.has_section(_SECTION) else None
-    if section is not None:
-        section = {key: _lines(value) if key in _LISTS else value for key, value in section.items()}
+    section: dict[str, Any] | None = None
+    if parser.has_section(_SECTION):
+        section = {key: _lines(value) if key in _LISTS else value for key, value in parser.items(_SECTION)}
     extras = parser["options.extras_require"] if parser.has_section("options.extras_require") else {}
     return section, [
         _lines(parser.get("options", "install_requires", fallback="")),

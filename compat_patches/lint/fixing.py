@@ -113,8 +113,8 @@ def add_verdicts(report: Report, progress: Progress = lambda what, done, total: 
 def write(fixed: Fixed) -> Problem | None:
     """Write the new text in the place of the file, whole or not at all; return why not, if it was not.
 
-    A file that somebody changed meanwhile is left alone. A link keeps leading to the file that it leads to, the file
-    keeps its permissions, and a byte-order mark stays.
+    A file that somebody changed meanwhile is left alone. A link keeps leading to the file that it leads to,
+    the file keeps its permissions, and a byte-order mark stays.
     """
     path = os.path.realpath(fixed.source.path)
     content = read(path)
@@ -124,7 +124,9 @@ def write(fixed: Fixed) -> Problem | None:
     if content != mark + fixed.source.text.encode():
         return Problem(fixed.source.path, "changed while it was looked at, and was left alone")
     try:
-        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".compat-patches-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            dir=os.path.dirname(path), prefix=".compat-patches-", delete=False
+        ) as file:
             file.write(mark + fixed.text.encode())
         try:
             shutil.copymode(path, file.name)

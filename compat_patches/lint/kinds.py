@@ -1,7 +1,7 @@
 """What is known about the kind of an argument: an index, a torch.device, a stream.
 
-Only what the module itself says plainly counts: a literal, an annotation that is exactly that class, a call that can give
-nothing else, a variable whose every assignment is one of these. Everything else is unknown.
+Only what the module itself says plainly counts: a literal, an annotation that is exactly that class, a call
+that can give nothing else, a variable whose every assignment is one of these. Everything else is unknown.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def kind_of(node: ast.expr, scope: Scope, analysis: Analysis) -> str | None:
 
 
 def literal_device(node: ast.expr, scope: Scope, analysis: Analysis) -> int | None:
-    """Return the index in "cuda:1", torch.device("cuda:1") or torch.device("cuda", 1), written out as it is."""
-    if isinstance(node, ast.Call) and _dotted(node.func, scope, analysis) == frozenset({"torch.device"}):
+    """Return the index in "cuda:1", torch.device("cuda:1") or torch.device("cuda", 1), or None."""
+    if isinstance(node, ast.Call) and analysis.value_of(node.func, scope) == frozenset({"torch.device"}):
         if len(node.args) == 2 and not node.keywords and _is_text(node.args[0], "cuda"):
             return _index_literal(node.args[1])
         if len(node.args) == 1 and not node.keywords:
@@ -71,7 +71,7 @@ def _kind(node: ast.expr, scope: Scope, analysis: Analysis, depth: int) -> str |
         name = node.func.id if isinstance(node.func, ast.Name) else None
         if name in _BUILTIN_INDEX_CALLS and not scope.lookup(name):
             return INDEX
-        return _among(_dotted(node.func, scope, analysis), _CALLS)
+        return _among(analysis.value_of(node.func, scope), _CALLS)
     if isinstance(node, ast.Attribute) and node.attr == "device":
         owner = _kind(node.value, scope, analysis, depth - 1)
         return DEVICE if owner in (TENSOR, STREAM) else None
@@ -95,7 +95,7 @@ def _kind_of_binding(binding: Binding, analysis: Analysis, depth: int) -> str | 
         iterated = binding.value
         is_range = isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name)
         if is_range and iterated.func.id == "range" and not binding.scope.lookup("range"):  # type: ignore[attr-defined]
-            # range(n) counts from 0; another beginning may be negative, and torch.cuda.device takes that for none.
+            # range(n) counts from 0. Another beginning may be negative: torch.cuda.device then does nothing.
             return INDEX if len(iterated.args) == 1 else None  # type: ignore[attr-defined]
     return None
 
@@ -108,19 +108,7 @@ def _annotated(annotation: ast.expr, scope: Scope, analysis: Analysis) -> str | 
             return None
     if isinstance(annotation, ast.Name) and annotation.id == "int" and not scope.lookup("int"):
         return INDEX
-    return _among(_dotted(annotation, scope, analysis), _CLASSES)
-
-
-def _dotted(node: ast.expr, scope: Scope, analysis: Analysis) -> frozenset[str]:
-    """Return what a dotted expression may mean."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return frozenset()
-    meanings = analysis.meanings(node.id, scope)
-    return frozenset(".".join([meaning, *reversed(attributes)]) for meaning in meanings)
+    return _among(analysis.value_of(annotation, scope), _CLASSES)
 
 
 def _among(meanings: frozenset[str], kinds: dict[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What `fix` does to one file: the verdict on each of its findings, and the edits that follow, imports included."""
+"""What `fix` does to one file: the verdict on each finding, and the edits that follow, imports included."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ImportEdit:
     only_statement: bool = False
 
     def import_from(self, module: str, name: str) -> None:
-        """Add a name to the imports that come before, in the statement that is there for its module if there is."""
+        """Add a name to the imports that come before, to the statement for its module if there is one."""
         start = f"from {module} import "
         for number, line in enumerate(self.add):
             if line.startswith(start):
@@ -114,11 +114,15 @@ class _Planner:
 
     def _keep_events_alike(self) -> None:
         """Refuse events that would meet an event of the other class, or somebody who needs the CUDA one."""
-        makers = [use for use, rewrite in self.rewrites.items() if self._is_event(use) and rewrite.call is not None]
+        makers = [
+            use for use, rewrite in self.rewrites.items() if self._is_event(use) and rewrite.call is not None
+        ]
         if not makers:
             return
         attributes = {
-            node.attr: node.lineno for node in ast.walk(self.analysis.tree.module) if isinstance(node, ast.Attribute)
+            node.attr: node.lineno
+            for node in ast.walk(self.analysis.tree.module)
+            if isinstance(node, ast.Attribute)
         }
         internals = sorted(_EVENT_INTERNALS & attributes.keys())
         if internals:
@@ -140,8 +144,8 @@ class _Planner:
                 if self.rewrites[use].timing:
                     self._refuse(
                         use,
-                        f"line {row} stays a torch.cuda.Event, and elapsed_time takes two events of one class "
-                        "without checking that they are",
+                        f"line {row} stays a torch.cuda.Event, and elapsed_time wants two of one class "
+                        "without checking for it",
                     )
 
     def _is_event(self, use: Use) -> bool:
@@ -160,7 +164,9 @@ class _Planner:
             if use.via != "import" or use.binding is None:
                 continue
             binding = use.binding
-            users = [other for other in self.analysis.uses if other.via == "from" and other.binding is binding]
+            users = [
+                other for other in self.analysis.uses if other.via == "from" and other.binding is binding
+            ]
             reason = self._why_import_stays(use, binding, users)
             if reason:
                 self.refused[use] = reason
@@ -209,7 +215,7 @@ class _Planner:
         self.codes[use] = root + replacement.removeprefix(_TORCH)
 
     def _torch_name(self, use: Use) -> str | None:
-        """Return a name that means torch where `use` stands: the one it begins with, or one of the module's."""
+        """Return a name that means torch where `use` stands: its own first one, or one of the module's."""
         candidates: list[str] = []
         if use.binding is not None:
             candidates.append(use.binding.name)
@@ -228,7 +234,7 @@ class _Planner:
         return None
 
     def _is_there(self, binding: Binding, use: Use) -> bool:
-        """Return whether an import has certainly run where `use` stands: it is unconditional, and comes before."""
+        """Return whether an import has certainly run where `use` stands: unconditional, and further up."""
         parent = self.analysis.tree.parent(binding.statement)
         unconditional = isinstance(parent, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef))
         return unconditional and getattr(binding.statement, "lineno", use.row + 1) < use.row
@@ -277,7 +283,7 @@ class _Planner:
         return ""
 
     def _takes_comment_along(self, statement: ast.stmt, edit: ImportEdit) -> bool:
-        """Return whether a statement would go without a successor, and a comment that may be about it with it."""
+        """Return whether a statement would go for good, and leave or take a comment that may be about it."""
         assert isinstance(statement, (ast.Import, ast.ImportFrom))
         if edit.add or len(edit.drop) < len(statement.names):
             return False
@@ -344,7 +350,9 @@ def _exported(module: ast.Module) -> frozenset[str]:
     """Return the names in `__all__`."""
     names: set[str] = set()
     for statement in module.body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        targets = (
+            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        )
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
             names |= {
                 node.value

@@ -1,8 +1,8 @@
-"""What ruff resolves: every attribute and import that means a name of the table, whatever it is called locally.
+"""What ruff resolves: the attributes and imports that mean a name of the table, whatever their local name.
 
-ruff runs as a process of its own, on a configuration of ours alone: the user's `ruff.toml`, `# noqa` comments and
-RUFF_ variables are about the user's own rules. Its rule TID251 (flake8-tidy-imports, banned-api) follows imports,
-scopes and quoted annotations; what it does not follow is `analysis`'s.
+ruff runs as a process of its own, on a configuration of ours alone: the user's `ruff.toml`, `# noqa` comments
+and RUFF_ variables are about the user's own rules. Its rule TID251 (flake8-tidy-imports, banned-api) follows
+imports, scopes and quoted annotations; what it does not follow is `analysis`'s.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Ruff:
         folder = Path(self._folder.name)
         config, arguments = folder / "ruff.toml", folder / "arguments"
         config.write_text(_configuration(table), encoding="utf-8")
-        # A tree of many files makes a command line that is too long for the system; ruff reads it from a file.
+        # A large tree makes a command line that is too long for the system; ruff reads it from a file.
         arguments.write_text("\n".join(self._spellings), encoding="utf-8", errors="surrogateescape")
         command = [
             find_ruff(),

@@ -1,7 +1,7 @@
 """Carries out the plan for one file with libcst, which keeps every comment, blank and quote.
 
-Only the top-level statements that hold an edit are parsed and written again; the rest of the file is not looked at,
-so that it stays to the byte.
+Only the top-level statements that hold an edit are parsed and written again; the rest of the file is not
+looked at, so that it stays to the byte.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ class _Rewriter(cst.CSTTransformer):
 
     # -- expressions -------------------------------------------------------------------------------------
 
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
         return self._renamed(original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
@@ -151,9 +153,7 @@ class _Rewriter(cst.CSTTransformer):
         if not kept:
             return updated_node.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
         last = updated_node.args[-1]
-        kept[-1] = kept[-1].with_changes(
-            comma=last.comma, whitespace_after_arg=last.whitespace_after_arg
-        )
+        kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
         return updated_node.with_changes(args=kept)
 
     def leave_SimpleString(
@@ -187,7 +187,7 @@ class _Rewriter(cst.CSTTransformer):
             if not edit.only_statement:
                 return cst.FlattenSentinel([])
             lines.append(_statement("pass"))
-        # What stands above and behind the statement stays above the first and behind the last of the new ones.
+        # What stands above and behind the statement stays above the first and behind the last new one.
         lines[0] = lines[0].with_changes(leading_lines=updated_node.leading_lines)
         lines[-1] = lines[-1].with_changes(trailing_whitespace=updated_node.trailing_whitespace)
         return cst.FlattenSentinel(lines)

@@ -117,7 +117,9 @@ def _sift(report: Report, options: Options) -> None:
     """Take out what is allowed and what the baseline knows, and choose what is shown."""
     path = options.baseline or report.configuration.baseline
     baseline = baselines.Baseline(path) if path is not None else None
-    levels = {"finding"} | ({"note"} if options.notes else set()) | ({"silent"} if options.everything else set())
+    levels = (
+        {"finding"} | ({"note"} if options.notes else set()) | ({"silent"} if options.everything else set())
+    )
     for checked in report.checked:
         here = checked.source.path
         report.allowed += len(checked.allowed)

@@ -1,7 +1,7 @@
 """Whether one use may be rewritten, and how: the verdict of `fix`.
 
-A rewrite is safe if the program does the same with a CUDA device as before, for every argument that the source lets
-through. Whatever is not known counts against it, and the reason is told.
+A rewrite is safe if the program does the same with a CUDA device as before, for every argument that the
+source lets through. Whatever is not known counts against it, and the reason is told.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ KEEP = ("keep", "")
 DROP = ("drop", "")
 POSITIONAL = ("positional", "")
 
-_TYPING = frozenset(
-    ["Annotated", "Callable", "Concatenate", "ContextManager", "DefaultDict", "Deque", "Dict", "FrozenSet", "Generator", "Iterable", "Iterator", "List", "Mapping", "MutableMapping", "MutableSequence", "Optional", "Sequence", "Set", "Tuple", "Type", "Union", "Awaitable", "Coroutine", "dict", "frozenset", "list", "set", "tuple", "type", "deque", "defaultdict"]
-)
+# Subscripted, they are types, wherever that stands.
+_GENERIC_BUILTINS = frozenset({"dict", "frozenset", "list", "set", "tuple", "type"})
+_GENERIC_MODULES = ("collections.", "typing.", "typing_extensions.")
 _COMPILED_BY_NAME = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 _EVENT_PARAMETERS = ("enable_timing", "blocking", "interprocess", "external")
 _EVENT_REASONS = {
@@ -176,7 +176,7 @@ _DECIDE: dict[str, Callable[[Use, Analysis, Migration], Rewrite]] = {
 }
 
 
-# -- arguments ------------------------------------------------------------------------------------------------
+# -- arguments -----------------------------------------------------------------------------------------
 
 
 def _event_call(call: ast.Call) -> Rewrite:
@@ -237,7 +237,7 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and (node.value is False or node.value is None or node.value == 0)
 
 
-# -- where a use stands ---------------------------------------------------------------------------------------
+# -- where a use stands --------------------------------------------------------------------------------
 
 
 def is_annotation(use: Use, analysis: Analysis) -> bool:
@@ -258,13 +258,19 @@ def is_annotation(use: Use, analysis: Analysis) -> bool:
         if isinstance(parent, ast.Subscript):
             if child is parent.value:
                 return False
-            generic = generic or last_name(parent.value) in _TYPING
+            generic = generic or _is_generic(parent.value, use, analysis)
         elif not isinstance(parent, (ast.BinOp, ast.Tuple, ast.List)) or (
             isinstance(parent, ast.BinOp) and not isinstance(parent.op, ast.BitOr)
         ):
             return generic
         child = parent
     return False
+
+
+def _is_generic(node: ast.expr, use: Use, analysis: Analysis) -> bool:
+    if isinstance(node, ast.Name) and node.id in _GENERIC_BUILTINS:
+        return True
+    return any(meaning.startswith(_GENERIC_MODULES) for meaning in analysis.value_of(node, use.scope))
 
 
 def _is_instance_check(use: Use, analysis: Analysis) -> bool:
@@ -309,25 +315,9 @@ def _is_scripted(use: Use, analysis: Analysis) -> bool:
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             for decorator in parent.decorator_list:
                 function = decorator.func if isinstance(decorator, ast.Call) else decorator
-                if isinstance(function, (ast.Name, ast.Attribute)) and _means(
-                    function, use, analysis, _COMPILED_BY_NAME
-                ):
+                if analysis.value_of(function, use.scope) & _COMPILED_BY_NAME:
                     return True
     return False
-
-
-def _means(
-    function: ast.Name | ast.Attribute, use: Use, analysis: Analysis, names: frozenset[str]
-) -> bool:
-    attributes: list[str] = []
-    node: ast.expr = function
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return False
-    meanings = analysis.meanings(node.id, use.scope)
-    return any(".".join([meaning, *reversed(attributes)]) in names for meaning in meanings)
 
 
 def _has_comment(node: ast.expr, analysis: Analysis) -> bool:

@@ -1,8 +1,8 @@
 """Scopes and bindings of a module, on the standard library's syntax tree.
 
 Only what ruff does not follow needs it: names bound by assignment (`cuda = torch.cuda`), names taken out of a
-module by `from torch.cuda import Event`, `torch = None` where torch is missing. `safety` asks it, too, whether a name
-means torch at the place where a rewrite would write it.
+module by `from torch.cuda import Event`, `torch = None` where torch is missing. `safety` asks it, too,
+whether a name means torch at the place where a rewrite would write it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Binding:
         value: for an assignment the expression, for a loop what is iterated, for a parameter its annotation.
         statement: the statement, or the parameter.
         alias: for an import, its part of the statement.
-        fallback: it stands where an import failed, or where only a type checker does not go, so that the other
+        fallback: it stands where an import failed, or where a type checker does not go, so that the other
             bindings say what the name is meant to be.
     """
 

@@ -1,6 +1,7 @@
 """Which files are looked at: walking the paths, reading, and passing over what cannot hold a finding.
 
-Most files of a large tree never name torch.cuda. They are told apart by their bytes, before anything parses them.
+Most files of a large tree never name torch.cuda. They are told apart by their bytes, before anything parses
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,22 @@ from compat_patches.lint.table import Table
 
 # Folders of tools and environments; none is a project's own source.
 SKIPPED_FOLDERS = frozenset(
-    [".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", ".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules", "site-packages"]
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".tox",
+        ".nox",
+        ".venv",
+        "venv",
+        ".eggs",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        "__pycache__",
+        "node_modules",
+        "site-packages",
+    ]
 )
 
 
@@ -77,13 +93,12 @@ class Filter:
         return b"getattr" in content and self._GETATTR.search(content) is not None
 
 
-def walk(
-    paths: Iterable[Path], excluded: Callable[[str], bool], problems: list[Problem]
-) -> Iterator[str]:
+def walk(paths: Iterable[Path], excluded: Callable[[str], bool], problems: list[Problem]) -> Iterator[str]:
     """Yield each Python file under `paths` once, in order, and report what is passed over.
 
-    A folder is searched for `*.py` and `*.pyi`, a file that is named is taken whatever it is called. Links inside
-    a folder are reported and not followed, since what they lead to would be found twice, or lies outside.
+    A folder is searched for `*.py` and `*.pyi`, a file that is named is taken whatever it is called. Links
+    inside a folder are reported and not followed, since what they lead to would be found twice, or lies
+    outside.
     """
     seen: set[str] = set()
     for path in paths:

@@ -1,6 +1,7 @@
 """Comments that allow a finding on their line: `# compat: ignore[torch-cuda-event] why it has to stay`.
 
-A comment without a reason allows nothing, and one that no finding needs is reported, so that they cannot pile up.
+A comment without a reason allows nothing, and one that no finding needs is reported, so that they cannot pile
+up.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Comment:
 
 
 def apply(source: Source, findings: list[Finding], table: Table) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that remain, with those about the comments themselves, and those that are allowed."""
+    """Return the findings that remain, those about the comments included, and those that are allowed."""
     if "compat:" not in source.text:
         return findings, []
     comments = _read(source.text)
@@ -80,9 +81,13 @@ def _complaints(comment: _Comment, known: frozenset[str]) -> list[tuple[str, str
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
             said.append(("ignore-unknown-rule", f"there is no rule {rule}; {hint}"))
         elif not comment.reason:
-            said.append(("ignore-without-reason", f"say why {rule} is allowed here: the comment counts only then"))
+            said.append(
+                ("ignore-without-reason", f"say why {rule} is allowed here: the comment counts only then")
+            )
         elif rule not in comment.used:
-            said.append(("ignore-unused", f"nothing on this line needs {rule} to be allowed: drop the comment"))
+            said.append(
+                ("ignore-unused", f"nothing on this line needs {rule} to be allowed: drop the comment")
+            )
     return said
 
 

@@ -108,16 +108,26 @@ def load_table(extra_files: Iterable[Path] = ()) -> Table:
         for parts in (name.split(".") for name in by_name)
         for length in range(1, len(parts) + 1)
     }
-    return Table(
-        by_name, frozenset(words), frozenset(m.rule for m in by_name.values()), frozenset(prefixes)
-    )
+    return Table(by_name, frozenset(words), frozenset(m.rule for m in by_name.values()), frozenset(prefixes))
 
 
 class _Reader:
     """Reads one file, and collects what is wrong with it until it can be told at once."""
 
     ENTRY_KEYS = frozenset(
-        ["name", "also", "rule", "replacement", "since", "rewrite", "level", "message", "differs", "keys", "words"]
+        [
+            "name",
+            "also",
+            "rule",
+            "replacement",
+            "since",
+            "rewrite",
+            "level",
+            "message",
+            "differs",
+            "keys",
+            "words",
+        ]
     )
     NONE_KEYS = frozenset(["names", "rule", "why", "words"])
 
@@ -168,9 +178,7 @@ class _Reader:
         since = self._text(where, entry, "since", _VERSION, 'a torch release like "2.10"', "2.8")
         rewrite = self._choice(where, entry, "rewrite", self.rewrites, "never")
         level = self._choice(where, entry, "level", LEVELS, "finding")
-        message = self._text(
-            where, entry, "message", None, "a text", f"use {replacement} instead of {name}"
-        )
+        message = self._text(where, entry, "message", None, "a text", f"use {replacement} instead of {name}")
         differs = self._text(where, entry, "differs", None, "a text", "")
         keys = self._text(where, entry, "keys", None, "a regular expression", "")
         if len(self.problems) > before:

@@ -1,7 +1,8 @@
 """Snippets of code, each with what `lint` finds in it and what `fix` makes of it.
 
-The table that tests/lint/test_lint_snippets.py runs. In `found`, a line is "row name", with " note" behind a note. `fixed`
-is the code after `fix`, None where it stays as it is. `left` holds, for each finding that stays, a part of the reason.
+The table that tests/lint/test_lint_snippets.py runs. In `found`, a line is "row name", with " note" behind a
+note. `fixed` is the code after `fix`, None where it stays as it is. `left` holds, for each finding that
+stays, a part of the reason.
 """
 
 from __future__ import annotations
@@ -865,7 +866,7 @@ EVENTS = [
         Events = dict[str, torch.cuda.Event]
         class A:
             event: torch.cuda.Event | None = None
-            def f(self, *events: torch.cuda.Event, last: Optional[torch.cuda.Event] = None) -> list[torch.cuda.Event]:
+            def f(self, *e: torch.cuda.Event, x: Optional[torch.cuda.Event] = None) -> list[torch.cuda.Event]:
                 pass
         """,
         """
@@ -877,7 +878,7 @@ EVENTS = [
         Events = dict[str, torch.Event]
         class A:
             event: torch.Event | None = None
-            def f(self, *events: torch.Event, last: Optional[torch.Event] = None) -> list[torch.Event]:
+            def f(self, *e: torch.Event, x: Optional[torch.Event] = None) -> list[torch.Event]:
                 pass
         """,
     ),
@@ -885,13 +886,13 @@ EVENTS = [
         "quoted annotations",
         """
         import torch
-        def f(a: "torch.cuda.Event", b: 'dict[torch.cuda.Stream, torch.cuda.Event]') -> list["torch.cuda.Event"]:
+        def f(a: "torch.cuda.Event", b: 'X[torch.cuda.Stream, torch.cuda.Event]') -> list["torch.cuda.Event"]:
             pass
         """,
         "2 torch.cuda.Event, 2 torch.cuda.Stream, 2 torch.cuda.Event, 2 torch.cuda.Event",
         """
         import torch
-        def f(a: "torch.Event", b: 'dict[torch.Stream, torch.Event]') -> list["torch.Event"]:
+        def f(a: "torch.Event", b: 'X[torch.Stream, torch.Event]') -> list["torch.Event"]:
             pass
         """,
     ),
@@ -1110,7 +1111,12 @@ STREAMS = [
         s = torch.cuda.current_stream()
         """,
         ", ".join(f"{row} torch.cuda.current_stream" for row in range(2, 6)),
-        left=("cuda_stream is read", "wait_event is used", "record_event is used", "what becomes of the stream"),
+        left=(
+            "cuda_stream is read",
+            "wait_event is used",
+            "record_event is used",
+            "what becomes of the stream",
+        ),
     ),
     _snippet(
         "making a stream",
@@ -1308,7 +1314,7 @@ COMMENTS = [
         "a comment that allows two rules",
         """
         import torch
-        torch.cuda.synchronize(), torch.cuda.empty_cache()  # compat: ignore[torch-cuda-synchronize, torch-cuda-memory] why
+        f(torch.cuda.Event, torch.cuda.Stream)  # compat: ignore[torch-cuda-event, torch-cuda-stream] both
         """,
     ),
     _snippet(

@@ -1,4 +1,4 @@
-"""Each snippet of the table: what is found, what it becomes, and that the second time nothing is left to do."""
+"""Each snippet of the table: what is found, what it becomes, and that the second time changes nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("ruff")
 pytest.importorskip("libcst")
 
+from lint_snippets import SNIPPETS, Snippet
+
 from compat_patches.lint import fixing, running
 from compat_patches.lint.findings import Finding
 from compat_patches.lint.planning import Verdict
-from lint_snippets import SNIPPETS, Snippet
 
 
 @dataclass
