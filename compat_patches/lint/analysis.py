@@ -156,9 +156,12 @@ class Analysis:
         module = _imported_by_call(node)
         if module is not None and module in self._shared:
             self._climb(node, module, scope, "getattr", None)
-        if last_name(node.func) not in _PATCHERS or not node.args:
+        if last_name(node.func) not in _PATCHERS:
             return
-        first = node.args[0]
+        targets = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "target")]
+        if not targets:
+            return
+        first = targets[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             named = first.value
             if named in self.table.by_name:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 
 from compat_patches.lint import suppressions
 from compat_patches.lint.analysis import LINE_END, Analysis
 from compat_patches.lint.findings import Finding, finding_of
 from compat_patches.lint.resolving import MODULE, Resolved, Ruff
-from compat_patches.lint.sources import Problem, Source
+from compat_patches.lint.sources import Problem, Source, available_cores
 from compat_patches.lint.table import Table
 
+# Below this, starting processes costs more than they save.
+_CHARACTERS_WORTH_PROCESSES = 1_000_000
+
 # A text that may mean something which ruff does not follow. Too many matches only cost time.
-_BEYOND_RUFF = r"""["']torch\.cuda[\w.]*["']
-    |\bgetattr\(\s*[\w.]+\s*,\s*["'](?:{taken})["']
+# torch.version.cuda is a text, and the one thing called cuda that is often asked for by getattr.
+_BEYOND_RUFF = r"""\((?:\s|target\s*=)*["']torch\.cuda[\w.]*["']
+    |\bgetattr\(\s*(?![\w.]*\bversion\b)[\w.]+\s*,\s*["'](?:{taken})["']
     |\b(?:import_module|importorskip|__import__|LazyLoader)\([^)]*["']torch\b
     |^[ \t]*global\b[^\n#]*\btorch\b
     |^[ \t]*torch[ \t]*(?::[^=\n]*)?=[^=]"""
@@ -43,12 +48,17 @@ def check(
     beyond_ruff = _beyond_ruff(table)
     ruff = Ruff([source.path for source in sources], table)
     # ruff has processes and threads of its own: what needs our analysis anyway is analysed meanwhile.
-    analysed = {
-        source.path: _analyse(source, table, min_torch)
-        for source in sources
-        if beyond_ruff.search(source.text)
-    }
+    first = [source for source in sources if beyond_ruff.search(source.text)]
+    analysed = _analyse_all(first, table, min_torch)
     result = ruff.result()
+    second = [
+        source
+        for source in sources
+        if source.path not in analysed
+        and source.path not in result.unparsable
+        and _any_needs_analysis(result.resolved.get(source.path, []), source)
+    ]
+    analysed |= _analyse_all(second, table, min_torch)
     checked: list[Checked] = []
     problems: list[Problem] = []
     for source in sources:
@@ -58,8 +68,6 @@ def check(
             found = Problem(source.path, result.unparsable[source.path])
         elif source.path in analysed:
             found = analysed[source.path]
-        elif resolved and _any_needs_analysis(resolved, source):
-            found = _analyse(source, table, min_torch)
         else:
             found = [
                 finding_of(source.path, place.name, _position(place), table, min_torch)
@@ -97,6 +105,18 @@ def _beyond_ruff(table: Table) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE | re.VERBOSE)
 
 
+def _analyse_all(
+    sources: list[Source], table: Table, min_torch: tuple[int, int]
+) -> dict[str, list[Finding] | Problem]:
+    paths = [source.path for source in sources]
+    cores = available_cores()
+    if sum(len(source.text) for source in sources) < _CHARACTERS_WORTH_PROCESSES or cores == 1:
+        return {source.path: _analyse(source, table, min_torch) for source in sources}
+    with ProcessPoolExecutor(min(cores, len(sources))) as pool:
+        results = pool.map(_analyse, sources, [table] * len(sources), [min_torch] * len(sources))
+        return dict(zip(paths, results, strict=True))
+
+
 def _analyse(source: Source, table: Table, min_torch: tuple[int, int]) -> list[Finding] | Problem:
     try:
         analysis = Analysis(source.text, table, source.package)
@@ -106,6 +126,8 @@ def _analyse(source: Source, table: Table, min_torch: tuple[int, int]) -> list[F
 
 
 def _any_needs_analysis(resolved: list[Resolved], source: Source) -> bool:
+    if not resolved:
+        return False
     lines = LINE_END.split(source.text)
     return any(_needs_analysis(place, lines) for place in resolved)
 
@@ -120,8 +142,12 @@ def _needs_analysis(place: Resolved, lines: list[str]) -> bool:
     before, after = first[: place.column], last[place.end_column :].lstrip()
     if place.name == MODULE and _PLAIN_IMPORT.fullmatch(before + first[place.column :]):
         return False
-    if first[place.column :].startswith("from ") or re.search(r"\bimport\b", before):
-        return True
+    if place.name == MODULE and first[place.column :].startswith("from "):
+        # What it imports is reported on its own, unless that is everything.
+        return "*" in last[: place.end_column]
+    if re.search(r"\bimport\b", before):
+        # `import torch.cuda.nvtx as nvtx` gives ruff all that it needs.
+        return not first[place.column :].startswith(f"{MODULE}.")
     if place.row == place.end_row and "." not in first[place.column : place.end_column]:
         return True
     if place.name == MODULE:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from compat_patches.lint.analysis import Analysis
 from compat_patches.lint.findings import is_rewritable
 from compat_patches.lint.planning import Position, Verdict, plan
-from compat_patches.lint.running import Progress, Report, available_cores
-from compat_patches.lint.sources import Problem, Source, read
+from compat_patches.lint.running import Progress, Report
+from compat_patches.lint.sources import Problem, Source, available_cores, read
 from compat_patches.lint.table import Table
 
 # Below this, starting processes costs more than they save.

@@ -59,7 +59,7 @@ class Ruff:
             return
         folder = Path(self._folder.name)
         config, arguments = folder / "ruff.toml", folder / "arguments"
-        config.write_text(_configuration(table), encoding="utf-8")
+        config.write_text(configuration(table), encoding="utf-8")
         # A large tree makes a command line that is too long for the system; ruff reads it from a file.
         arguments.write_text("\n".join(self._spellings), encoding="utf-8", errors="surrogateescape")
         command = [
@@ -139,7 +139,7 @@ def find_ruff() -> str:
         raise missing_extra("ruff") from error
 
 
-def _configuration(table: Table) -> str:
+def configuration(table: Table) -> str:
     lines = [
         # The newest syntax there is, so that no file is refused for its age.
         'target-version = "py314"',

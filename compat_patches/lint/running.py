@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,7 +14,7 @@ from compat_patches.lint.checking import Checked, check
 from compat_patches.lint.config import Configuration
 from compat_patches.lint.config import load as load_configuration
 from compat_patches.lint.findings import Finding
-from compat_patches.lint.sources import Problem, Source
+from compat_patches.lint.sources import Problem, Source, available_cores
 from compat_patches.lint.table import Table, load_table
 
 # Below this, starting processes costs more than they save.
@@ -136,11 +135,3 @@ def _sift(report: Report, options: Options) -> None:
         report.shown += [(checked.source, finding) for finding in counting if finding.level in levels]
     if baseline is not None:
         report.gone = baseline.gone
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use, which a container may have made fewer than there are."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

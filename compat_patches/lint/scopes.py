@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+# Fields that hold an operator or a context, which has no names in it.
+_NO_CHILDREN = frozenset({"ctx", "kind", "op", "ops", "type_comment"})
 
 
 @dataclass(eq=False)
@@ -135,6 +139,8 @@ def build(source: str, package: str = "") -> Tree:
 class _Builder:
     def __init__(self, tree: Tree, package: str) -> None:
         self.tree = tree
+        self.parents = tree.parents
+        self.handlers: dict[type[ast.AST], Callable[[Any, Scope], None]] = {}
         self.package = package.split(".") if package else []
         self.fallback = 0
 
@@ -143,16 +149,26 @@ class _Builder:
             self.visit(statement, parent, scope)
 
     def visit(self, node: ast.AST, parent: ast.AST, scope: Scope) -> None:
-        self.tree.parents[id(node)] = parent
-        handler = getattr(self, f"_{type(node).__name__}", None)
-        if handler is not None:
-            handler(node, scope)
-        else:
-            self.children(node, scope)
+        self.parents[id(node)] = parent
+        kind = type(node)
+        try:
+            handler = self.handlers[kind]
+        except KeyError:
+            handler = self.handlers[kind] = getattr(self, f"_{kind.__name__}", self.children)
+        handler(node, scope)
 
     def children(self, node: ast.AST, scope: Scope) -> None:
-        for child in ast.iter_child_nodes(node):
-            self.visit(child, node, scope)
+        # As ast.iter_child_nodes, which would take half of the time that a whole module takes.
+        for name in node._fields:
+            if name in _NO_CHILDREN:
+                continue
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                self.visit(value, node, scope)
+            elif isinstance(value, list):
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        self.visit(item, node, scope)
 
     def visit_all(self, nodes: list[ast.expr], parent: ast.AST, scope: Scope) -> None:
         for node in nodes:

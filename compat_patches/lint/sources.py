@@ -168,3 +168,11 @@ def candidates(paths: Iterable[str], table: Table) -> tuple[list[Source], list[P
             source = decode(path, content)
             (problems if isinstance(source, Problem) else sources).append(source)  # type: ignore[arg-type]
     return sources, problems
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use, which a container may have made fewer than there are."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
