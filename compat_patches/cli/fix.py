@@ -36,10 +36,12 @@ def fix(
     from compat_patches.lint import fixing, running
     from compat_patches.lint.errors import LintError
 
+    # A baseline puts off mending; this is mending.
+    options = running.Options(paths, min_torch, config, tables, ignore_baseline=True)
     results: list[Fixed] = []
     try:
         with terminal.Progress() as progress:
-            report = running.run(running.Options(paths, min_torch, config, tables), progress)
+            report = running.run(options, progress)
             failures: list[Problem] = []
             for result in fixing.fix(report, progress):
                 if not isinstance(result, fixing.Fixed):

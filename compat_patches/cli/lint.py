@@ -59,7 +59,16 @@ def lint(
     from compat_patches.lint import output, running
     from compat_patches.lint.errors import LintError
 
-    options = running.Options(paths, min_torch, config, tables, baseline, everything, notes)
+    options = running.Options(
+        paths,
+        min_torch,
+        config,
+        tables,
+        baseline,
+        everything,
+        notes,
+        ignore_baseline=write_baseline is not None,
+    )
     try:
         with terminal.Progress() as progress:
             report = running.run(options, progress)

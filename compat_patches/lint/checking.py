@@ -56,7 +56,7 @@ def check(
         for source in sources
         if source.path not in analysed
         and source.path not in result.unparsable
-        and _any_needs_analysis(result.resolved.get(source.path, []), source)
+        and (result.crashed or _any_needs_analysis(result.resolved.get(source.path, []), source))
     ]
     analysed |= _analyse_all(second, table, min_torch)
     checked: list[Checked] = []

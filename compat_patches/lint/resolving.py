@@ -37,10 +37,16 @@ class Resolved:
 
 @dataclass(frozen=True)
 class RuffResult:
-    """What ruff found in each file, and which files it could not parse, by path."""
+    """What ruff found in each file, and which files it could not parse, by path.
+
+    Attributes:
+        crashed: a signal ended ruff, as when code is nested so deeply that its stack overflows; then nothing is
+            known of any file.
+    """
 
     resolved: dict[str, list[Resolved]]
     unparsable: dict[str, str]
+    crashed: bool = False
 
 
 class Ruff:
@@ -98,6 +104,8 @@ class Ruff:
             if self._process is None:
                 return RuffResult({}, {})
             output, errors = self._process.communicate()
+            if self._process.returncode < 0:
+                return RuffResult({}, {}, crashed=True)
             if self._process.returncode != 0:
                 raise LintError(
                     f"ruff ended with {self._process.returncode}: {errors.decode(errors='replace').strip()}"

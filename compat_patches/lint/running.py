@@ -35,6 +35,7 @@ class Options:
     baseline: Path | None = None
     everything: bool = False
     notes: bool = True
+    ignore_baseline: bool = False
 
 
 @dataclass
@@ -115,6 +116,8 @@ def _scan(
 def _sift(report: Report, options: Options) -> None:
     """Take out what is allowed and what the baseline knows, and choose what is shown."""
     path = options.baseline or report.configuration.baseline
+    if options.ignore_baseline:
+        path = None
     baseline = baselines.Baseline(path) if path is not None else None
     levels = (
         {"finding"} | ({"note"} if options.notes else set()) | ({"silent"} if options.everything else set())

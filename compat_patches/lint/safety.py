@@ -27,7 +27,7 @@ _COMPILED_BY_NAME = frozenset({"torch.jit.script", "torch.jit.script_method", "t
 _EVENT_PARAMETERS = ("enable_timing", "blocking", "interprocess", "external")
 _EVENT_REASONS = {
     "blocking": "torch.Event takes blocking and ignores it, so that waiting would spin instead of sleep",
-    "interprocess": "torch.Event cannot be shared between processes",
+    "interprocess": "torch.Event takes interprocess and ignores it, so that it cannot be shared",
     "external": "torch.Event has no external",
 }
 # What both kinds of stream have and do alike.
