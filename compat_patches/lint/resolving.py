@@ -40,7 +40,7 @@ class RuffResult:
     """What ruff found in each file, and which files it could not parse, by path.
 
     Attributes:
-        crashed: a signal ended ruff, as when code is nested so deeply that its stack overflows; then nothing is
+        crashed: a signal ended ruff, as when code is nested so deeply that its stack overflows. Then nothing is
             known of any file.
     """
 
