@@ -34,8 +34,8 @@ class Use:
         node: the expression, the part of an import, or the text that names it.
         row, column, end_row, end_column: rows from 1, columns from 0 in characters, the end exclusive.
         via: "direct" (an attribute reached through imports alone), "from" (a name that was imported from
-            torch.cuda), "import" (that import itself), "variable", "getattr", "patch" (something is put in
-            its place).
+            torch.cuda), "import" (that import itself), "variable", "either" (it may be something else as
+            well), "getattr", "patch" (something is put in its place).
         binding: what binds the name at the beginning of the expression.
         scope: where it stands.
         text: the string that holds it, for a quoted annotation.
@@ -144,13 +144,26 @@ class Analysis:
         bindings = scope.lookup(node.id)
         if not bindings:
             return
-        via = "direct" if all(binding.kind == "import" for binding in bindings) else "variable"
-        if via == "variable" and all(binding.kind == "import" or binding.fallback for binding in bindings):
-            via = "direct"
-        binding = next((binding for binding in bindings if not binding.fallback), bindings[0])
-        for meaning in self.meanings(node.id, scope):
-            if meaning in self._shared:
-                self._climb(node, meaning, scope, via, binding)
+        meanings = self.meanings(node.id, scope)
+        relevant = meanings & self._shared
+        if not relevant:
+            return
+        meant = [binding for binding in bindings if not binding.fallback] or bindings
+        via = "direct" if all(binding.kind == "import" for binding in meant) else "variable"
+        if len(meanings) > 1 or any(self._differs(other, meanings) for other in bindings if other.fallback):
+            via = "either"
+        for meaning in sorted(relevant):
+            self._climb(node, meaning, scope, via, meant[0])
+
+    def _differs(self, fallback: Binding, meanings: frozenset[str]) -> bool:
+        """Return whether a fallback gives a name another meaning, and not the same or None."""
+        if isinstance(fallback.value, ast.Constant) and fallback.value.value is None:
+            return False
+        if fallback.kind == "import":
+            return fallback.qualified not in meanings
+        if fallback.kind != "assign" or fallback.value is None:
+            return True
+        return self.value_of(fallback.value, fallback.scope) != meanings
 
     def _call(self, node: ast.Call, scope: Scope) -> None:
         module = _imported_by_call(node)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 
 from compat_patches.lint import suppressions
 from compat_patches.lint.analysis import LINE_END, Analysis
 from compat_patches.lint.findings import Finding, finding_of
+from compat_patches.lint.processes import available_cores, pool_of
 from compat_patches.lint.resolving import MODULE, Resolved, Ruff
-from compat_patches.lint.sources import Problem, Source, available_cores
+from compat_patches.lint.sources import Problem, Source
 from compat_patches.lint.table import Table
 
 # Below this, starting processes costs more than they save.
@@ -46,11 +46,11 @@ def check(
         LintError: ruff is missing or failed.
     """
     beyond_ruff = _beyond_ruff(table)
-    ruff = Ruff([source.path for source in sources], table)
-    # ruff has processes and threads of its own: what needs our analysis anyway is analysed meanwhile.
-    first = [source for source in sources if beyond_ruff.search(source.text)]
-    analysed = _analyse_all(first, table, min_torch)
-    result = ruff.result()
+    with Ruff([source.path for source in sources], table) as ruff:
+        # ruff has threads of its own: what needs our analysis anyway is analysed meanwhile.
+        first = [source for source in sources if beyond_ruff.search(source.text)]
+        analysed = _analyse_all(first, table, min_torch)
+        result = ruff.result()
     second = [
         source
         for source in sources
@@ -112,7 +112,7 @@ def _analyse_all(
     cores = available_cores()
     if sum(len(source.text) for source in sources) < _CHARACTERS_WORTH_PROCESSES or cores == 1:
         return {source.path: _analyse(source, table, min_torch) for source in sources}
-    with ProcessPoolExecutor(min(cores, len(sources))) as pool:
+    with pool_of(min(cores, len(sources))) as pool:
         results = pool.map(_analyse, sources, [table] * len(sources), [min_torch] * len(sources))
         return dict(zip(paths, results, strict=True))
 

@@ -7,14 +7,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from compat_patches.lint.analysis import Analysis
 from compat_patches.lint.findings import is_rewritable
 from compat_patches.lint.planning import Position, Verdict, plan
+from compat_patches.lint.processes import available_cores, pool_of
 from compat_patches.lint.running import Progress, Report
-from compat_patches.lint.sources import Problem, Source, available_cores, read
+from compat_patches.lint.sources import Problem, Source, read
 from compat_patches.lint.table import Table
 
 # Below this, starting processes costs more than they save.
@@ -60,11 +60,13 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
     # Missing libraries are told before any work, and once.
     from compat_patches.lint import rewriting  # noqa: F401
 
-    tasks: list[tuple[Source, frozenset[Position]]] = []
+    tasks: list[tuple[Source, dict[Position, str]]] = []
     for checked in report.checked:
-        wanted = frozenset(
-            finding.position for finding in checked.findings if is_rewritable(finding, report.table)
-        )
+        wanted = {
+            finding.position: finding.name
+            for finding in checked.findings
+            if is_rewritable(finding, report.table)
+        }
         if wanted:
             tasks.append((checked.source, wanted))
     cores = available_cores()
@@ -73,7 +75,7 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
             yield _fix_one(source, wanted, report.table)
             progress("Rewriting", number, len(tasks))
         return
-    with ProcessPoolExecutor(min(cores, len(tasks))) as pool:
+    with pool_of(min(cores, len(tasks))) as pool:
         sources, positions = zip(*tasks, strict=True)
         results = pool.map(_fix_one, sources, positions, [report.table] * len(tasks))
         for number, result in enumerate(results, 1):
@@ -81,7 +83,7 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
             progress("Rewriting", number, len(tasks))
 
 
-def _fix_one(source: Source, wanted: frozenset[Position], table: Table) -> Fixed | Problem:
+def _fix_one(source: Source, wanted: dict[Position, str], table: Table) -> Fixed | Problem:
     from compat_patches.lint.rewriting import CannotRewrite, rewrite
 
     try:
@@ -90,6 +92,8 @@ def _fix_one(source: Source, wanted: frozenset[Position], table: Table) -> Fixed
         text = rewrite(source.text, analysis.lines, analysis.tree.module, planned)
     except (SyntaxError, CannotRewrite) as error:
         return Problem(source.path, f"cannot be rewritten: {error}")
+    except RecursionError:
+        return Problem(source.path, "cannot be rewritten: it is nested too deeply for libcst")
     return Fixed(source, text, planned.verdicts)
 
 

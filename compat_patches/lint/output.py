@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 from compat_patches import __version__
@@ -189,7 +191,7 @@ def _sarif_result(finding: Finding, rules: list[str]) -> dict[str, object]:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": quote(finding.path.replace("\\", "/"))},
+                    "artifactLocation": {"uri": _uri(finding.path)},
                     "region": {
                         "startLine": finding.row,
                         "startColumn": finding.column + 1,
@@ -200,6 +202,10 @@ def _sarif_result(finding: Finding, rules: list[str]) -> dict[str, object]:
             }
         ],
     }
+
+
+def _uri(path: str) -> str:
+    return Path(path).as_uri() if os.path.isabs(path) else quote(path.replace(os.sep, "/"))
 
 
 def _escaped(value: str, in_property: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from compat_patches.lint.analysis import Analysis, Use
@@ -17,6 +17,7 @@ Position = tuple[int, int, int, int]
 _TORCH = "torch"
 # What only a torch.cuda.Event has; a file that reads one needs its events to stay what they are.
 _EVENT_INTERNALS = frozenset({"cuda_event", "_as_parameter_", "ipc_handle"})
+_NOT_SEEN = "what it means is known, but not how it comes to mean it"
 _REFUSED_EVENT = "line {row} reads {attribute}, which a torch.Event does not have"
 
 
@@ -74,18 +75,20 @@ class Plan:
         return len(self.names) + len(self.arguments) + len(self.texts) + len(self.imports)
 
 
-def plan(analysis: Analysis, path: str, wanted: Collection[Position]) -> Plan:
+def plan(analysis: Analysis, path: str, wanted: Mapping[Position, str]) -> Plan:
     """Decide on the findings of a module and plan its edits.
 
     Args:
-        wanted: where the findings stand that are to be decided on; what a comment allows is not among them.
+        wanted: where the findings stand that are to be decided on, and the names that were found there. What
+            a comment allows is not among them.
     """
     return _Planner(analysis, path, wanted).plan()
 
 
 class _Planner:
-    def __init__(self, analysis: Analysis, path: str, wanted: Collection[Position]) -> None:
+    def __init__(self, analysis: Analysis, path: str, wanted: Mapping[Position, str]) -> None:
         self.analysis = analysis
+        self.wanted = wanted
         self.is_package = os.path.basename(path) == "__init__.py"
         self.uses = [use for use in analysis.uses if _position(use) in wanted and use.name != MODULE]
         self.rewrites: dict[Use, Rewrite] = {}
@@ -95,8 +98,13 @@ class _Planner:
         self.exported = _exported(analysis.tree.module)
 
     def plan(self) -> Plan:
+        replaced = {self._canonical(use): use.row for use in self.analysis.uses if use.via == "patch"}
         for use in self.uses:
             if use.via == "import":
+                continue
+            if self._canonical(use) in replaced:
+                row = replaced[self._canonical(use)]
+                self.refused[use] = f"line {row} puts something else in its place, which would be passed by"
                 continue
             try:
                 self.rewrites[use] = decide(use, self.analysis)
@@ -109,6 +117,9 @@ class _Planner:
                 self._name_in_place(use)
         self._imported_modules()
         return self._edits()
+
+    def _canonical(self, use: Use) -> str:
+        return self.analysis.table.by_name[use.name].name if use.name != MODULE else MODULE
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -242,6 +253,8 @@ class _Planner:
     def _why_torch_cannot_be_imported(self, use: Use, binding: Binding | None) -> str:
         if use.scope.lookup(_TORCH) or (binding is not None and _TORCH in binding.scope.bindings):
             return f"the name {_TORCH} means something else here, or is not there for certain"
+        if binding is not None and binding.elsewhere:
+            return f"{_TORCH} is not imported, and {binding.name} comes from a function that sets a global"
         return self._why_statement_stays(binding) if binding is not None else ""
 
     def _imported_modules(self) -> None:
@@ -312,6 +325,10 @@ class _Planner:
 
     def _edits(self) -> Plan:
         result = Plan([])
+        known = {_position(use) for use in self.uses}
+        for position, name in self.wanted.items():
+            if position not in known:
+                result.verdicts.append(Verdict(position, name, _NOT_SEEN))
         for use in self.uses:
             reason = self.refused.get(use, "")
             assert reason or use in self.rewrites
@@ -328,6 +345,7 @@ class _Planner:
             else:
                 literal = result.texts.setdefault(self.analysis.position(use.text), [])
                 literal.append((use.column, use.end_column, self.codes[use]))
+        result.verdicts.sort(key=lambda verdict: verdict.position)
         for statement, edit in self.edits.values():
             if self._takes_comment_along(statement, edit):
                 edit.drop.clear()

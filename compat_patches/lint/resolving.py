@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from compat_patches.lint.errors import LintError, missing_extra
 from compat_patches.lint.table import Table
@@ -40,8 +41,8 @@ class RuffResult:
     """What ruff found in each file, and which files it could not parse, by path.
 
     Attributes:
-        crashed: a signal ended ruff, as when code is nested so deeply that its stack overflows. Then nothing is
-            known of any file.
+        crashed: a signal ended ruff, as when code is nested so deeply that its stack overflows. Nothing is
+            known of any file then.
     """
 
     resolved: dict[str, list[Resolved]]
@@ -94,25 +95,33 @@ class Ruff:
             self._folder.cleanup()
             raise LintError(f"ruff cannot be started: {command[0]}: {error.strerror}") from error
 
+    def __enter__(self) -> Ruff:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+        self._folder.cleanup()
+
     def result(self) -> RuffResult:
         """Wait for ruff and return what it found.
 
         Raises:
             LintError: ruff failed, with what it said.
         """
-        try:
-            if self._process is None:
-                return RuffResult({}, {})
-            output, errors = self._process.communicate()
-            if self._process.returncode < 0:
-                return RuffResult({}, {}, crashed=True)
-            if self._process.returncode != 0:
-                raise LintError(
-                    f"ruff ended with {self._process.returncode}: {errors.decode(errors='replace').strip()}"
-                )
-            return self._read(output)
-        finally:
-            self._folder.cleanup()
+        if self._process is None:
+            return RuffResult({}, {})
+        output, errors = self._process.communicate()
+        if self._process.returncode < 0:
+            return RuffResult({}, {}, crashed=True)
+        if self._process.returncode != 0:
+            raise LintError(
+                f"ruff ended with {self._process.returncode}: {errors.decode(errors='replace').strip()}"
+            )
+        return self._read(output)
 
     def _read(self, output: bytes) -> RuffResult:
         resolved: dict[str, list[Resolved]] = {}
@@ -121,7 +130,9 @@ class Ruff:
             path = self._spellings.get(entry["filename"], entry["filename"])
             start, end = entry["location"], entry["end_location"]
             if entry["code"] != _BANNED:
-                unparsable.setdefault(path, f"does not parse: line {start['row']}: {entry['message']}")
+                # E902 says that it could not be read: it has gone since we read it.
+                what = "cannot be read" if entry["code"] == "E902" else f"does not parse: line {start['row']}"
+                unparsable.setdefault(path, f"{what}: {entry['message']}")
                 continue
             # "`torch.cuda.Event` is banned: ..." is the only place where ruff says what the code means.
             name = entry["message"].split("`", 2)[1]

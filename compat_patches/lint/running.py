@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from compat_patches.lint.checking import Checked, check
 from compat_patches.lint.config import Configuration
 from compat_patches.lint.config import load as load_configuration
 from compat_patches.lint.findings import Finding
-from compat_patches.lint.sources import Problem, Source, available_cores
+from compat_patches.lint.processes import available_cores, pool_of
+from compat_patches.lint.sources import Problem, Source
 from compat_patches.lint.table import Table, load_table
 
 # Below this, starting processes costs more than they save.
@@ -109,7 +109,7 @@ def _scan(
         for chunk in chunks:
             yield files.candidates(chunk, table)
         return
-    with ProcessPoolExecutor(min(cores, len(chunks))) as pool:
+    with pool_of(min(cores, len(chunks))) as pool:
         yield from pool.map(files.candidates, chunks, [table] * len(chunks))
 
 

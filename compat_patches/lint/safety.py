@@ -64,6 +64,8 @@ def decide(use: Use, analysis: Analysis) -> Rewrite:
         raise Refused("it is reached by the text of its name (getattr, import_module)")
     if use.via == "variable":
         raise Refused(_through_variable(use))
+    if use.via == "either":
+        raise Refused("its first name may mean something else as well, depending on how the program runs")
     if migration.rewrite == "never":
         raise Refused(migration.differs or f"{migration.replacement} is to be written by hand")
     node = use.node
@@ -71,6 +73,8 @@ def decide(use: Use, analysis: Analysis) -> Rewrite:
     parent = analysis.tree.parent(node)
     if isinstance(parent, ast.Attribute):
         raise Refused(f"its attribute {parent.attr} is used, which the replacement may not have")
+    if not _stands_there(node, use, analysis):
+        raise Refused("this Python does not know exactly where in its f-string it stands")
     if _has_comment(node, analysis):
         raise Refused("there is a comment inside the name")
     if _is_scripted(use, analysis):
@@ -318,6 +322,17 @@ def _is_scripted(use: Use, analysis: Analysis) -> bool:
                 if analysis.value_of(function, use.scope) & _COMPILED_BY_NAME:
                     return True
     return False
+
+
+def _stands_there(node: ast.Name | ast.Attribute, use: Use, analysis: Analysis) -> bool:
+    """Return whether the text at a node's position is its own, which old releases get wrong in f-strings."""
+    ends_with = node.attr if isinstance(node, ast.Attribute) else node.id
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    begins_with = root.id if isinstance(root, ast.Name) else ""
+    first, last = analysis.lines[use.row - 1], analysis.lines[use.end_row - 1]
+    return first[use.column :].startswith((begins_with, "(")) and last[: use.end_column].endswith(ends_with)
 
 
 def _has_comment(node: ast.expr, analysis: Analysis) -> bool:

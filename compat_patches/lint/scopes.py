@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import ast
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+_DEPTH = 5_000
 
 # Fields that hold an operator or a context, which has no names in it.
 _NO_CHILDREN = frozenset({"ctx", "kind", "op", "ops", "type_comment"})
@@ -32,6 +35,7 @@ class Binding:
         alias: for an import, its part of the statement.
         fallback: it stands where an import failed, or where a type checker does not go, so that the other
             bindings say what the name is meant to be.
+        elsewhere: a `global` or `nonlocal` puts the name into another scope than the statement's own.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Binding:
     value: ast.expr | None = None
     alias: ast.alias | None = None
     fallback: bool = False
+    elsewhere: bool = False
 
 
 @dataclass(eq=False)
@@ -122,15 +127,20 @@ def build(source: str, package: str = "") -> Tree:
     # A syntax tree is a hundred thousand objects at once and no garbage: collecting takes as long as parsing.
     collecting = gc.isenabled()
     gc.disable()
+    limit = sys.getrecursionlimit()
     try:
         module = ast.parse(source)
         tree = Tree(module, Scope("module", None))
+        # Each level of code takes two calls here, and a sum nests as deeply as it is long. The parser itself
+        # would take a higher limit as leave to overflow its stack.
+        sys.setrecursionlimit(max(limit, _DEPTH))
         _Builder(tree, package).body(module, module.body, tree.scope)
-    except SyntaxError:
-        raise
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SyntaxError(str(error) or type(error).__name__) from error
+    except (RecursionError, MemoryError) as error:
+        raise SyntaxError("it is nested too deeply") from error
+    except ValueError as error:
+        raise SyntaxError(str(error)) from error
     finally:
+        sys.setrecursionlimit(limit)
         if collecting:
             gc.enable()
     return tree
@@ -189,7 +199,15 @@ class _Builder:
         target = scope.redirected.get(name) or scope
         nothing = isinstance(value, ast.Constant) and value.value is None
         binding = Binding(
-            name, kind, target, statement, qualified, value, alias, self.fallback > 0 or nothing
+            name,
+            kind,
+            target,
+            statement,
+            qualified,
+            value,
+            alias,
+            fallback=self.fallback > 0 or nothing,
+            elsewhere=target is not scope,
         )
         target.bindings.setdefault(name, []).append(binding)
         if kind == "import":

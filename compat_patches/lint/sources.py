@@ -66,6 +66,10 @@ def _package(folder: str) -> str:
     return f"{outer}.{name}" if outer else name
 
 
+# ruff is told its files line by line, and names them in JSON: no line ends, and nothing that is not Unicode.
+_NAMEABLE = re.compile("[^\\r\\n\\ud800-\\udfff]+")
+
+
 class Filter:
     """Tells from the bytes of a file whether it may hold a use of a name of the table."""
 
@@ -161,6 +165,9 @@ def candidates(paths: Iterable[str], table: Table) -> tuple[list[Source], list[P
     sources: list[Source] = []
     problems: list[Problem] = []
     for path in paths:
+        if not _NAMEABLE.fullmatch(path):
+            problems.append(Problem(ascii(path)[1:-1], "has a name that cannot be handed on to ruff"))
+            continue
         content = read(path)
         if isinstance(content, Problem):
             problems.append(content)
@@ -168,11 +175,3 @@ def candidates(paths: Iterable[str], table: Table) -> tuple[list[Source], list[P
             source = decode(path, content)
             (problems if isinstance(source, Problem) else sources).append(source)  # type: ignore[arg-type]
     return sources, problems
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use, which a container may have made fewer than there are."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

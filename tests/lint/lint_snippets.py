@@ -431,7 +431,7 @@ REACHED = [
         module.synchronize()
         """,
         "2 torch.cuda note, 3 torch.cuda.synchronize",
-        left=("variable module",),
+        left=("may mean something else",),
     ),
     _snippet(
         "an attribute for the module",
@@ -492,6 +492,74 @@ REACHED = [
             torch = None
         def f():
             torch.accelerator.synchronize()
+        """,
+    ),
+    _snippet(
+        "a name that may mean either of two modules",
+        """
+        import torch
+        try:
+            import torch.cuda as device
+        except ImportError:
+            import fake as device
+        if torch:
+            from torch.cuda import Event
+        else:
+            from fake import Event
+        device.synchronize()
+        e = Event()
+        """,
+        "7 torch.cuda.Event, 10 torch.cuda.synchronize, 11 torch.cuda.Event",
+        left=("bound elsewhere", "something else", "something else"),
+    ),
+    _snippet(
+        "a global that a function imports, without torch",
+        """
+        def load():
+            global tc
+            import torch.cuda as tc
+        def f():
+            tc.synchronize()
+        """,
+        "5 torch.cuda.synchronize",
+        left=("sets a global",),
+    ),
+    _snippet(
+        "torch is there under a condition only",
+        """
+        from torch import cuda
+        if debug:
+            import torch
+        cuda.synchronize()
+        """,
+        "4 torch.cuda.synchronize",
+        left=("not there for certain",),
+    ),
+    _snippet(
+        "an import behind another statement",
+        """
+        import os; from torch import cuda
+        cuda.synchronize()
+        if os: from torch.cuda import Event
+        Event()
+        """,
+        "2 torch.cuda.synchronize, 3 torch.cuda.Event, 4 torch.cuda.Event",
+        left=("shares its line", "shares its line", "shares its line"),
+    ),
+    _snippet(
+        "f-strings over several lines",
+        """
+        import torch
+        text = (f"{x:>{torch.cuda.device_count()}}" "b"
+            f'''{x!r}
+            {torch.cuda.memory_allocated(device="cuda")} { torch.cuda.current_device() = }''')
+        """,
+        "2 torch.cuda.device_count, 4 torch.cuda.memory_allocated, 4 torch.cuda.current_device",
+        """
+        import torch
+        text = (f"{x:>{torch.accelerator.device_count()}}" "b"
+            f'''{x!r}
+            {torch.accelerator.memory_allocated("cuda")} { torch.accelerator.current_device_index() = }''')
         """,
     ),
     _snippet(
@@ -682,6 +750,25 @@ REPLACED = [
         del torch.cuda.synchronize
         """,
         "2 torch.cuda.Event note, 3 torch.cuda.synchronize note",
+    ),
+    _snippet(
+        "what the same file replaces",
+        """
+        import torch
+        from unittest import mock
+        with mock.patch("torch.cuda.streams.Event"):
+            torch.cuda.Event()
+            torch.cuda.synchronize()
+        """,
+        "3 torch.cuda.streams.Event note, 4 torch.cuda.Event, 5 torch.cuda.synchronize",
+        """
+        import torch
+        from unittest import mock
+        with mock.patch("torch.cuda.streams.Event"):
+            torch.cuda.Event()
+            torch.accelerator.synchronize()
+        """,
+        left=("line 3 puts something else in its place",),
     ),
     _snippet(
         "mock.patch of what has no other form",

@@ -108,6 +108,16 @@ def test_names_of_files_may_be_anything(name: str, tmp_path: Path) -> None:
     assert _found(report) == [name]
 
 
+@pytest.mark.parametrize("name", [b"two\nlines.py", b"latin-\xe9.py"])
+def test_names_that_ruff_cannot_be_told_are_reported(name: bytes, tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), name)
+    with open(path, "wb") as file:
+        file.write(USE.encode())
+    report = _run(tmp_path)
+    (problem,) = report.problems
+    assert "has a name" in problem.reason and problem.path.isascii() and problem.path.isprintable()
+
+
 def test_the_users_own_ruff_configuration_says_nothing_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,12 +261,20 @@ def test_many_files_are_fixed_by_many_processes_with_the_same_result(
 
 
 def test_code_that_is_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
-    depth = 3 * sys.getrecursionlimit()
+    depth = 100 * sys.getrecursionlimit()
     (tmp_path / "deep.py").write_text("import torch\ncuda = torch.cuda\nx = " + "-" * depth + "1\n")
     (tmp_path / "good.py").write_text(USE)
     report = _run(tmp_path)
     assert _found(report) == ["good.py"]
-    assert "does not parse" in _reasons(report)["deep.py"]
+    assert _reasons(report)["deep.py"].endswith("it is nested too deeply")
+
+
+def test_a_long_sum_is_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import torch\ncuda = torch.cuda\nx = 0" + " + 1" * 900 + "\n" + USE)
+    report = _run(tmp_path)
+    assert not report.problems and len(report.shown) == 1
+    (fixed,) = fixing.fix(report)
+    assert isinstance(fixed, fixing.Fixed) and fixed.changed
 
 
 def test_another_failure_of_ruff_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,8 @@ def sources(table: Table) -> list[Source]:
 
 
 def test_ruff_and_our_own_analysis_agree_on_what_both_follow(sources: list[Source], table: Table) -> None:
-    resolved = Ruff([source.path for source in sources], table).result().resolved
+    with Ruff([source.path for source in sources], table) as ruff:
+        resolved = ruff.result().resolved
     compared = 0
     for source in sources:
         ours = {
