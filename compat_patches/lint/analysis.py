@@ -142,7 +142,8 @@ class Analysis:
 
     def _name(self, node: ast.Name, scope: Scope) -> None:
         bindings = scope.lookup(node.id)
-        if not bindings:
+        # What is bound further down only is not there yet, as ruff sees it too. A function runs later.
+        if all(binding.scope is scope and _row(binding.statement) > node.lineno for binding in bindings):
             return
         meanings = self.meanings(node.id, scope)
         relevant = meanings & self._shared
@@ -285,6 +286,10 @@ class Analysis:
     def _characters(self, row: int, offset: int) -> int:
         line = self.lines[row - 1]
         return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))
+
+
+def _row(statement: ast.AST) -> int:
+    return getattr(statement, "lineno", 0)
 
 
 def _getattr_of(node: ast.Call) -> tuple[ast.expr, str] | None:

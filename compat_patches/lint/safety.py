@@ -73,6 +73,8 @@ def decide(use: Use, analysis: Analysis) -> Rewrite:
     parent = analysis.tree.parent(node)
     if isinstance(parent, ast.Attribute):
         raise Refused(f"its attribute {parent.attr} is used, which the replacement may not have")
+    if use.text is not None and isinstance(parent, ast.Call):
+        raise Refused("it is called inside a text")
     if not _stands_there(node, use, analysis):
         raise Refused("this Python does not know exactly where in its f-string it stands")
     if _has_comment(node, analysis):

@@ -275,6 +275,8 @@ class _Builder:
     _AsyncFor = _For
 
     def _Global(self, node: ast.Global, scope: Scope) -> None:
+        if scope.parent is None:
+            return
         for name in node.names:
             scope.redirected[name] = scope.module()
 
