@@ -142,8 +142,7 @@ class Analysis:
 
     def _name(self, node: ast.Name, scope: Scope) -> None:
         bindings = scope.lookup(node.id)
-        # What is bound further down only is not there yet, as ruff sees it too. A function runs later.
-        if all(binding.scope is scope and _row(binding.statement) > node.lineno for binding in bindings):
+        if id(node) not in self._text_of and all(_comes_later(binding, node, scope) for binding in bindings):
             return
         meanings = self.meanings(node.id, scope)
         relevant = meanings & self._shared
@@ -288,8 +287,14 @@ class Analysis:
         return offset if line.isascii() else len(line.encode()[:offset].decode(errors="replace"))
 
 
-def _row(statement: ast.AST) -> int:
-    return getattr(statement, "lineno", 0)
+def _comes_later(binding: Binding, node: ast.Name, scope: Scope) -> bool:
+    """Return whether a name is read before a binding can have run. What a function reads, it reads later."""
+    current: Scope | None = scope
+    while current is not None and current is not binding.scope:
+        if current.kind == "function":
+            return False
+        current = current.parent
+    return getattr(binding.statement, "lineno", 0) > node.lineno
 
 
 def _getattr_of(node: ast.Call) -> tuple[ast.expr, str] | None:

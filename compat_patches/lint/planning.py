@@ -253,6 +253,9 @@ class _Planner:
     def _why_torch_cannot_be_imported(self, use: Use, binding: Binding | None) -> str:
         if use.scope.lookup(_TORCH) or (binding is not None and _TORCH in binding.scope.bindings):
             return f"the name {_TORCH} means something else here, or is not there for certain"
+        names = self.analysis.tree.names
+        if any(name.id == _TORCH and not scope.lookup(_TORCH) for name, scope in names):
+            return f"{_TORCH} is read in this file, and nothing there binds it"
         if binding is not None and binding.elsewhere:
             return f"{_TORCH} is not imported, and {binding.name} comes from a function that sets a global"
         return self._why_statement_stays(binding) if binding is not None else ""

@@ -525,6 +525,36 @@ REACHED = [
         left=("sets a global",),
     ),
     _snippet(
+        "torch is read and never bound",
+        """
+        from torch import cuda
+        cuda.synchronize()
+        torch.cuda.synchronize()
+        """,
+        "2 torch.cuda.synchronize",
+        left=("nothing there binds it",),
+    ),
+    _snippet(
+        "torch is bound further down",
+        """
+        torch.cuda.synchronize()
+        class A:
+            x = torch.cuda.current_device()
+            def f(self):
+                torch.cuda.synchronize()
+        import torch
+        """,
+        "5 torch.cuda.synchronize",
+        """
+        torch.cuda.synchronize()
+        class A:
+            x = torch.cuda.current_device()
+            def f(self):
+                torch.accelerator.synchronize()
+        import torch
+        """,
+    ),
+    _snippet(
         "torch is there under a condition only",
         """
         from torch import cuda
