@@ -118,8 +118,7 @@ def main() -> None:
             for other, budget in (("ruff", f"budget {BUDGET:.1f}"), ("search", "no budget")):
                 pairs = list(zip(times["lint"], times[other], strict=True))
                 wall, processors = (
-                    statistics.median(lint[column] / beside[column] for lint, beside in pairs)
-                    for column in (0, 1)
+                    statistics.median(lint[column] / beside[column] for lint, beside in pairs) for column in (0, 1)
                 )
                 said = f"{wall:.2f} on the wall, {processors:.2f} of processors"
                 print(f"{state} lint / {other}: {said} ({budget})")

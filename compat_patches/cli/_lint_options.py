@@ -35,9 +35,7 @@ def shared_options(command: _Command) -> _Command:
             type=FILE,
             help="A file of further migrations; may be repeated.",
         ),
-        click.option(
-            "--config", type=FILE, help="Read this pyproject.toml or setup.cfg, not the nearest one."
-        ),
+        click.option("--config", type=FILE, help="Read this pyproject.toml or setup.cfg, not the nearest one."),
         click.option(
             "--min-torch",
             callback=_version,

@@ -1,10 +1,10 @@
-"""What `lint` and `fix` share on a terminal: colour, tables, progress, and how misuse ends."""
+"""What `lint` and `fix` share on a terminal: colour, progress, and how misuse ends."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -32,21 +32,6 @@ def report_problems(problems: Iterable[Problem]) -> None:
     """Say on stderr which files were passed over."""
     for problem in problems:
         click.echo(f"{problem.path}: passed over: {problem.reason}", err=True)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table: drawn on a terminal, separated by tabs in a pipe."""
-    if not sys.stdout.isatty():
-        for row in rows:
-            click.echo("\t".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    drawn = Table(*header)
-    for row in rows:
-        drawn.add_row(*row)
-    Console().print(drawn)
 
 
 class Progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ def fix(
     1: there is something to write, or something stays. 2: the call or the configuration is wrong.
     """
     from compat_patches.cli import _lint_terminal as terminal
+    from compat_patches.cli.output import print_json
     from compat_patches.lint import fixing, running
     from compat_patches.lint.errors import LintError
 
@@ -59,20 +59,16 @@ def fix(
     changed = [result for result in results if result.changed]
     rewritten = sum(verdict.rewritten for result in results for verdict in result.verdicts)
     if as_json:
-        click.echo(json.dumps(_document(results, problems, write), indent=1))
+        print_json(_document(results, problems, write))
     elif not write:
         for result in changed:
             _show(result.diff())
     if not as_json:
         for result, verdict in left:
             row, column = verdict.position[:2]
-            click.echo(
-                f"{result.source.path}:{row}:{column + 1}: {verdict.name} stays: {verdict.reason}", err=True
-            )
+            click.echo(f"{result.source.path}:{row}:{column + 1}: {verdict.name} stays: {verdict.reason}", err=True)
         done = "rewritten" if write else "can be rewritten"
-        click.echo(
-            f"{rewritten} {done} in {len(changed)} of {report.files} files, {len(left)} stay", err=True
-        )
+        click.echo(f"{rewritten} {done} in {len(changed)} of {report.files} files, {len(left)} stay", err=True)
     terminal.report_problems(problems)
     raise SystemExit(1 if left or (changed and not write) or failures else 0)
 

@@ -24,12 +24,8 @@ FORMATS = ("text", "concise", "json", "github", "sarif")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--baseline", type=FILE, help="Leave out the findings in this file.")
 @click.option("--write-baseline", type=FILE, help="Write the findings to this file instead of showing them.")
-@click.option(
-    "--notes/--no-notes", default=True, show_default=True, help="Show what is worth knowing and no finding."
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well."
-)
+@click.option("--notes/--no-notes", default=True, show_default=True, help="Show what is worth knowing and no finding.")
+@click.option("--all", "everything", is_flag=True, help="Show the uses that have no device-neutral form as well.")
 @click.option(
     "--verdicts",
     is_flag=True,
@@ -55,6 +51,7 @@ def lint(
     Exit code 0: nothing to say. 1: findings. 2: the call or the configuration is wrong.
     """
     from compat_patches.cli import _lint_terminal as terminal
+    from compat_patches.cli.output import print_table
     from compat_patches.lint import baseline as baselines
     from compat_patches.lint import output, running
     from compat_patches.lint.errors import LintError
@@ -86,7 +83,7 @@ def lint(
         raise terminal.Misuse(str(error)) from error
     chosen = "json" if as_json else output_format
     if statistics and chosen in ("text", "concise"):
-        terminal.table(("count", "level", "rule", "name"), output.statistics(report))
+        print_table(("count", "level", "rule", "name"), output.statistics(report))
     else:
         writers = {
             "text": lambda: output.text(report, terminal.style),

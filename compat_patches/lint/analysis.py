@@ -12,8 +12,9 @@ import ast
 import re
 from dataclasses import dataclass
 
+from compat_patches.lint.building import build
 from compat_patches.lint.resolving import MODULE
-from compat_patches.lint.scopes import Binding, Scope, Tree, build, last_name
+from compat_patches.lint.scopes import Binding, Scope, Tree, last_name
 from compat_patches.lint.table import Table
 
 # Functions that give the module that their text names.

@@ -40,9 +40,7 @@ class Baseline:
                 for entry in entries:
                     self._left[(file, str(entry["rule"]), str(entry["line"]))] += int(entry["count"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise LintError(
-                f"{path}: no baseline, or a broken one ({error}); --write-baseline makes one"
-            ) from error
+            raise LintError(f"{path}: no baseline, or a broken one ({error}); --write-baseline makes one") from error
 
     def split(self, source: Source, findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
         """Return the findings of a file that are new, and those that the baseline knows."""

@@ -37,9 +37,7 @@ class Checked:
         self.findings, self.allowed = suppressions.apply(source, findings, table)
 
 
-def check(
-    sources: list[Source], table: Table, min_torch: tuple[int, int]
-) -> tuple[list[Checked], list[Problem]]:
+def check(sources: list[Source], table: Table, min_torch: tuple[int, int]) -> tuple[list[Checked], list[Problem]]:
     """Return what is found in each source, in order, and the files that do not parse.
 
     Raises:
@@ -105,9 +103,7 @@ def _beyond_ruff(table: Table) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE | re.VERBOSE)
 
 
-def _analyse_all(
-    sources: list[Source], table: Table, min_torch: tuple[int, int]
-) -> dict[str, list[Finding] | Problem]:
+def _analyse_all(sources: list[Source], table: Table, min_torch: tuple[int, int]) -> dict[str, list[Finding] | Problem]:
     paths = [source.path for source in sources]
     cores = available_cores()
     if sum(len(source.text) for source in sources) < _CHARACTERS_WORTH_PROCESSES or cores == 1:

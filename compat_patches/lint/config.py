@@ -82,9 +82,7 @@ class Configuration:
         return os.path.relpath(os.path.abspath(path), self.root).replace(os.sep, "/")
 
 
-def load(
-    paths: Iterable[Path], file: Path | None = None, min_torch: tuple[int, int] | None = None
-) -> Configuration:
+def load(paths: Iterable[Path], file: Path | None = None, min_torch: tuple[int, int] | None = None) -> Configuration:
     """Return the configuration for `paths`.
 
     Args:
@@ -109,9 +107,7 @@ def load(
             sections.append((path, section))
         needed = needed or _needed_torch(requirements, path)
     if len(sections) > 1:
-        raise LintError(
-            f"{sections[0][0]} and {sections[1][0]} both configure lint; keep one of the two sections"
-        )
+        raise LintError(f"{sections[0][0]} and {sections[1][0]} both configure lint; keep one of the two sections")
     path, section = sections[0] if sections else (root, {})
     values = _validated(path, section)
     if min_torch is not None:
@@ -245,9 +241,7 @@ def _version(path: Path, text: str) -> tuple[int, int]:
 
 def _allowance(line: str) -> Allowance:
     glob, _, rules = line.partition(": ")
-    return Allowance(
-        glob.strip().rstrip(":"), frozenset(rule.strip() for rule in rules.split(",") if rule.strip())
-    )
+    return Allowance(glob.strip().rstrip(":"), frozenset(rule.strip() for rule in rules.split(",") if rule.strip()))
 
 
 def _matches(path: str, glob: str) -> bool:

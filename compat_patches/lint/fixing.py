@@ -46,9 +46,7 @@ class Fixed:
             f"a/{self.source.path}",
             f"b/{self.source.path}",
         )
-        return "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-        )
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def fix(report: Report, progress: Progress = lambda what, done, total: None) -> Iterator[Fixed | Problem]:
@@ -63,9 +61,7 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
     tasks: list[tuple[Source, dict[Position, str]]] = []
     for checked in report.checked:
         wanted = {
-            finding.position: finding.name
-            for finding in checked.findings
-            if is_rewritable(finding, report.table)
+            finding.position: finding.name for finding in checked.findings if is_rewritable(finding, report.table)
         }
         if wanted:
             tasks.append((checked.source, wanted))
@@ -128,9 +124,7 @@ def write(fixed: Fixed) -> Problem | None:
     if content != mark + fixed.source.text.encode():
         return Problem(fixed.source.path, "changed while it was looked at, and was left alone")
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=os.path.dirname(path), prefix=".compat-patches-", delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".compat-patches-", delete=False) as file:
             file.write(mark + fixed.text.encode())
         try:
             shutil.copymode(path, file.name)

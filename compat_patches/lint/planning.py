@@ -125,15 +125,11 @@ class _Planner:
 
     def _keep_events_alike(self) -> None:
         """Refuse events that would meet an event of the other class, or somebody who needs the CUDA one."""
-        makers = [
-            use for use, rewrite in self.rewrites.items() if self._is_event(use) and rewrite.call is not None
-        ]
+        makers = [use for use, rewrite in self.rewrites.items() if self._is_event(use) and rewrite.call is not None]
         if not makers:
             return
         attributes = {
-            node.attr: node.lineno
-            for node in ast.walk(self.analysis.tree.module)
-            if isinstance(node, ast.Attribute)
+            node.attr: node.lineno for node in ast.walk(self.analysis.tree.module) if isinstance(node, ast.Attribute)
         }
         internals = sorted(_EVENT_INTERNALS & attributes.keys())
         if internals:
@@ -175,9 +171,7 @@ class _Planner:
             if use.via != "import" or use.binding is None:
                 continue
             binding = use.binding
-            users = [
-                other for other in self.analysis.uses if other.via == "from" and other.binding is binding
-            ]
+            users = [other for other in self.analysis.uses if other.via == "from" and other.binding is binding]
             reason = self._why_import_stays(use, binding, users)
             if reason:
                 self.refused[use] = reason
@@ -234,9 +228,7 @@ class _Planner:
         while scope is not None:
             for bindings in scope.bindings.values():
                 candidates += [
-                    binding.name
-                    for binding in bindings
-                    if binding.qualified == _TORCH and self._is_there(binding, use)
+                    binding.name for binding in bindings if binding.qualified == _TORCH and self._is_there(binding, use)
                 ]
             scope = scope.parent
         for candidate in candidates:
@@ -371,9 +363,7 @@ def _exported(module: ast.Module) -> frozenset[str]:
     """Return the names in `__all__`."""
     names: set[str] = set()
     for statement in module.body:
-        targets = (
-            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        )
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
             names |= {
                 node.value

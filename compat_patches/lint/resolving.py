@@ -118,9 +118,7 @@ class Ruff:
         if self._process.returncode < 0:
             return RuffResult({}, {}, crashed=True)
         if self._process.returncode != 0:
-            raise LintError(
-                f"ruff ended with {self._process.returncode}: {errors.decode(errors='replace').strip()}"
-            )
+            raise LintError(f"ruff ended with {self._process.returncode}: {errors.decode(errors='replace').strip()}")
         return self._read(output)
 
     def _read(self, output: bytes) -> RuffResult:

@@ -123,17 +123,13 @@ class _Rewriter(cst.CSTTransformer):
 
     # -- expressions -------------------------------------------------------------------------------------
 
-    def leave_Attribute(
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.BaseExpression:
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         return self._renamed(original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         return self._renamed(original_node, updated_node)
 
-    def _renamed(
-        self, original: cst.Attribute | cst.Name, updated: cst.Attribute | cst.Name
-    ) -> cst.BaseExpression:
+    def _renamed(self, original: cst.Attribute | cst.Name, updated: cst.Attribute | cst.Name) -> cst.BaseExpression:
         code = self.plan.names.get(self._position(original))
         if code is None:
             return updated
@@ -156,9 +152,7 @@ class _Rewriter(cst.CSTTransformer):
         kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
         return updated_node.with_changes(args=kept)
 
-    def leave_SimpleString(
-        self, original_node: cst.SimpleString, updated_node: cst.SimpleString
-    ) -> cst.BaseExpression:
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
         position = self._position(original_node)
         replacements = self.plan.texts.get(position)
         if replacements is None:
@@ -213,9 +207,7 @@ def _statement(code: str) -> cst.SimpleStatementLine:
     return parsed
 
 
-def _without_names(
-    statement: cst.Import | cst.ImportFrom, edit: ImportEdit
-) -> cst.Import | cst.ImportFrom | None:
+def _without_names(statement: cst.Import | cst.ImportFrom, edit: ImportEdit) -> cst.Import | cst.ImportFrom | None:
     """Return the import without the names that go, or None if none is left."""
     if isinstance(statement.names, cst.ImportStar):
         return statement

@@ -87,9 +87,7 @@ def run(options: Options, progress: Progress = lambda what, done, total: None) -
     return report
 
 
-def _candidates(
-    paths: Sequence[str], table: Table, problems: list[Problem], progress: Progress
-) -> list[Source]:
+def _candidates(paths: Sequence[str], table: Table, problems: list[Problem], progress: Progress) -> list[Source]:
     found: list[Source] = []
     chunks = [paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK)]
     done = 0
@@ -101,9 +99,7 @@ def _candidates(
     return found
 
 
-def _scan(
-    chunks: list[Sequence[str]], total: int, table: Table
-) -> Iterable[tuple[list[Source], list[Problem]]]:
+def _scan(chunks: list[Sequence[str]], total: int, table: Table) -> Iterable[tuple[list[Source], list[Problem]]]:
     cores = available_cores()
     if total < _FILES_WORTH_PROCESSES or cores == 1:
         for chunk in chunks:
@@ -119,9 +115,7 @@ def _sift(report: Report, options: Options) -> None:
     if options.ignore_baseline:
         path = None
     baseline = baselines.Baseline(path) if path is not None else None
-    levels = (
-        {"finding"} | ({"note"} if options.notes else set()) | ({"silent"} if options.everything else set())
-    )
+    levels = {"finding"} | ({"note"} if options.notes else set()) | ({"silent"} if options.everything else set())
     for checked in report.checked:
         here = checked.source.path
         report.allowed += len(checked.allowed)

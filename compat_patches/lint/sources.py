@@ -83,8 +83,7 @@ class Filter:
 
     def __call__(self, content: bytes) -> bool:
         return any(
-            all(word in content for word in words)
-            and (words != (b"cuda", b"torch") or self._names_module(content))
+            all(word in content for word in words) and (words != (b"cuda", b"torch") or self._names_module(content))
             for words in self._word_sets
         )
 

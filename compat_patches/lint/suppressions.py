@@ -81,18 +81,12 @@ def _complaints(comment: _Comment, known: frozenset[str]) -> list[tuple[str, str
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
             said.append(("ignore-unknown-rule", f"there is no rule {rule}; {hint}"))
         elif not comment.reason:
-            said.append(
-                ("ignore-without-reason", f"say why {rule} is allowed here: the comment counts only then")
-            )
+            said.append(("ignore-without-reason", f"say why {rule} is allowed here: the comment counts only then"))
         elif rule not in comment.used:
-            said.append(
-                ("ignore-unused", f"nothing on this line needs {rule} to be allowed: drop the comment")
-            )
+            said.append(("ignore-unused", f"nothing on this line needs {rule} to be allowed: drop the comment"))
     return said
 
 
 def _about(path: str, comment: _Comment, rule: str, message: str) -> Finding:
     assert rule in COMMENT_RULES
-    return Finding(
-        path, comment.row, comment.column, comment.row, comment.end_column, rule, "finding", "", message
-    )
+    return Finding(path, comment.row, comment.column, comment.row, comment.end_column, rule, "finding", "", message)

@@ -206,9 +206,7 @@ class _Reader:
             return
         for name in names:
             message = f"{name} has no device-neutral form: {why}"
-            self._add(
-                where, entry, Migration(name, rule, None, (0, 0), "never", "silent", message, why), [name]
-            )
+            self._add(where, entry, Migration(name, rule, None, (0, 0), "never", "silent", message, why), [name])
 
     def _add(self, where: str, entry: dict[str, Any], migration: Migration, names: list[str]) -> None:
         for name in names:
@@ -241,9 +239,7 @@ class _Reader:
             return ""
         return value
 
-    def _choice(
-        self, where: str, entry: dict[str, Any], key: str, choices: tuple[str, ...], default: str
-    ) -> str:
+    def _choice(self, where: str, entry: dict[str, Any], key: str, choices: tuple[str, ...], default: str) -> str:
         value = entry.get(key, default)
         if value not in choices:
             self.problems.append(f"{where}: {key}: expected one of {', '.join(choices)}, found {value!r}")
@@ -252,9 +248,7 @@ class _Reader:
 
     def _names(self, where: str, entry: dict[str, Any], key: str) -> list[str]:
         value = entry.get(key)
-        if not isinstance(value, list) or not all(
-            isinstance(name, str) and _DOTTED.fullmatch(name) for name in value
-        ):
+        if not isinstance(value, list) or not all(isinstance(name, str) and _DOTTED.fullmatch(name) for name in value):
             self.problems.append(f"{where}: {key}: expected a list of dotted names, found {value!r}")
             return []
         return value

@@ -24,9 +24,7 @@ def _load(folder: Path, **files: str) -> Configuration:
 
 def _found(*paths: Path, **options: object) -> list[tuple[str, str]]:
     report = running.run(running.Options(paths, **options))  # type: ignore[arg-type]
-    return [
-        (Path(finding.path).name, finding.name) for _, finding in report.shown if finding.level == "finding"
-    ]
+    return [(Path(finding.path).name, finding.name) for _, finding in report.shown if finding.level == "finding"]
 
 
 # -- min-torch -----------------------------------------------------------------------------------------------
@@ -54,9 +52,7 @@ def _found(*paths: Path, **options: object) -> list[tuple[str, str]]:
         ("", DEFAULT_MIN_TORCH),
     ],
 )
-def test_min_torch_is_read_from_a_projects_requirements(
-    text: str, expected: tuple[int, int], tmp_path: Path
-) -> None:
+def test_min_torch_is_read_from_a_projects_requirements(text: str, expected: tuple[int, int], tmp_path: Path) -> None:
     assert _load(tmp_path, pyproject_toml=text).min_torch == expected
 
 

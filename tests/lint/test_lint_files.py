@@ -45,9 +45,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_looked_at(tmp_path: Pat
     (tmp_path / "good.py").write_text(USE)
     (tmp_path / "broken.py").write_text(USE + "def f(:\n")
     (tmp_path / "nul.py").write_text(USE + "\0\n")
-    (tmp_path / "latin.py").write_bytes(
-        b"# coding: latin-1\nimport torch\ntorch.cuda.synchronize()  # \xe9\n"
-    )
+    (tmp_path / "latin.py").write_bytes(b"# coding: latin-1\nimport torch\ntorch.cuda.synchronize()  # \xe9\n")
     (tmp_path / "link.py").symlink_to(tmp_path / "good.py")
     (tmp_path / "folder").symlink_to(tmp_path)
     report = _run(tmp_path)
@@ -118,9 +116,7 @@ def test_names_that_ruff_cannot_be_told_are_reported(name: bytes, tmp_path: Path
     assert "has a name" in problem.reason and problem.path.isascii() and problem.path.isprintable()
 
 
-def test_the_users_own_ruff_configuration_says_nothing_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_ruff_configuration_says_nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ruff.toml").write_text('exclude = ["*"]\n[lint]\nselect = ["E"]\nignore = ["TID251"]\n')
     (tmp_path / "a.py").write_text(USE)
     monkeypatch.setenv("RUFF_OUTPUT_FORMAT", "concise")

@@ -160,9 +160,7 @@ def test_lint_finds_what_our_own_analysis_finds(sources: list[str]) -> None:
                 for _, finding in report.shown
                 if finding.path == path and finding.name != MODULE
             }
-            analysed = {
-                (use.name, use.row, use.column) for use in Analysis(source, TABLE).uses if use.name != MODULE
-            }
+            analysed = {(use.name, use.row, use.column) for use in Analysis(source, TABLE).uses if use.name != MODULE}
             assert analysed <= found, source
             # ruff takes the binding that comes last for the one that counts.
             assert found - analysed <= _found_by_ruff(path), source

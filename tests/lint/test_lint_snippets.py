@@ -95,13 +95,9 @@ def test_rewrites_exactly_what_is_safe(snippet: Snippet, outcomes: dict[str, Out
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.name)
-def test_twice_is_once_and_only_what_was_refused_is_left(
-    snippet: Snippet, outcomes: dict[str, Outcome]
-) -> None:
+def test_twice_is_once_and_only_what_was_refused_is_left(snippet: Snippet, outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes[snippet.name]
     assert outcome.text_afterwards == outcome.text
     refused = sorted(verdict.name for verdict in outcome.verdicts if not verdict.rewritten)
-    left = sorted(
-        finding.name for finding in outcome.found_afterwards if finding.level == "finding" and finding.name
-    )
+    left = sorted(finding.name for finding in outcome.found_afterwards if finding.level == "finding" and finding.name)
     assert left == refused

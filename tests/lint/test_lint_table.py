@@ -36,9 +36,7 @@ def _ids(migration: Migration) -> str:
 
 
 @pytest.mark.parametrize("migration", REPLACED, ids=_ids)
-def test_a_replacement_is_there_from_its_release_on_and_not_before(
-    migration: Migration, torch: ModuleType
-) -> None:
+def test_a_replacement_is_there_from_its_release_on_and_not_before(migration: Migration, torch: ModuleType) -> None:
     assert migration.replacement is not None
     found = Version(torch.__version__)
     is_there = _find(torch, migration.replacement) is not None
@@ -72,11 +70,7 @@ def test_a_replacement_is_callable_like_the_original(migration: Migration, torch
 def test_the_names_are_names_of_torch(torch: ModuleType) -> None:
     importlib.import_module("torch.cuda.graphs")
     # A build without CUDA lacks some functions of torch._C.
-    missing = [
-        name
-        for name in load_table().by_name
-        if _find(torch, name) is None and not name.startswith("torch._C.")
-    ]
+    missing = [name for name in load_table().by_name if _find(torch, name) is None and not name.startswith("torch._C.")]
     assert not missing
 
 
@@ -202,9 +196,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert all(line.startswith(str(path)) for line in text.splitlines())
 
 
-@pytest.mark.parametrize(
-    "content", [b"[table]\nschema = 2\n", b"", b"[[migration\n", b"\xff\xfe", b"[[migrations]]\n"]
-)
+@pytest.mark.parametrize("content", [b"[table]\nschema = 2\n", b"", b"[[migration\n", b"\xff\xfe", b"[[migrations]]\n"])
 def test_a_file_that_is_no_table_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "table.toml"
     path.write_bytes(content)

@@ -70,9 +70,7 @@ def test_ruff_and_our_own_analysis_agree_on_what_both_follow(sources: list[Sourc
 
 def test_every_event_that_a_search_finds_is_reported_or_is_no_code() -> None:
     report = running.run(running.Options((Path(TREE),), MIN_TORCH))
-    reported = {
-        (finding.path, finding.row) for _, finding in report.shown if finding.name == "torch.cuda.Event"
-    }
+    reported = {(finding.path, finding.row) for _, finding in report.shown if finding.name == "torch.cuda.Event"}
     unaccounted, in_text, searched = [], 0, 0
     for path in walk([Path(TREE)], lambda path: False, []):
         text = Path(path).read_text(encoding="utf-8")
@@ -117,9 +115,7 @@ def test_fix_leaves_files_that_compile_and_refuses_the_same_the_second_time(tmp_
         rewritten += sum(verdict.rewritten for verdict in result.verdicts)
     assert rewritten > 150
     again = running.run(options)
-    left = [
-        (finding.path, finding.row, finding.name) for _, finding in again.shown if finding.level == "finding"
-    ]
+    left = [(finding.path, finding.row, finding.name) for _, finding in again.shown if finding.level == "finding"]
     # Lines do not move in vLLM, since none of its imports changes.
     assert sorted(left) == sorted(refused)
     for result in fixing.fix(again):
