@@ -59,7 +59,8 @@ class Progress:
             from rich.console import Console
             from rich.progress import Progress as Bar
 
-            self._bar = Bar(console=Console(stderr=True), transient=True)
+            # No thread that refreshes it: processes are forked off while it is there.
+            self._bar = Bar(console=Console(stderr=True), transient=True, auto_refresh=False)
             self._task = self._bar.add_task(what, total=total)
             self._bar.start()
-        self._bar.update(self._task, description=what, completed=done, total=total)
+        self._bar.update(self._task, description=what, completed=done, total=total, refresh=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from compat_patches.lint import suppressions
 from compat_patches.lint.analysis import LINE_END, Analysis
 from compat_patches.lint.findings import Finding, finding_of
-from compat_patches.lint.processes import available_cores, pool_of
+from compat_patches.lint.processes import available_cores, map_in_processes
 from compat_patches.lint.resolving import MODULE, Resolved, Ruff
 from compat_patches.lint.sources import Problem, Source
 from compat_patches.lint.table import Table
@@ -108,9 +108,9 @@ def _analyse_all(sources: list[Source], table: Table, min_torch: tuple[int, int]
     cores = available_cores()
     if sum(len(source.text) for source in sources) < _CHARACTERS_WORTH_PROCESSES or cores == 1:
         return {source.path: _analyse(source, table, min_torch) for source in sources}
-    with pool_of(min(cores, len(sources))) as pool:
-        results = pool.map(_analyse, sources, [table] * len(sources), [min_torch] * len(sources))
-        return dict(zip(paths, results, strict=True))
+    tables, versions = [table] * len(sources), [min_torch] * len(sources)
+    results = map_in_processes(min(cores, len(sources)), _analyse, sources, tables, versions)
+    return dict(zip(paths, results, strict=True))
 
 
 def _analyse(source: Source, table: Table, min_torch: tuple[int, int]) -> list[Finding] | Problem:

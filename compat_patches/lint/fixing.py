@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from compat_patches.lint.analysis import Analysis
 from compat_patches.lint.findings import is_rewritable
 from compat_patches.lint.planning import Position, Verdict, plan
-from compat_patches.lint.processes import available_cores, pool_of
+from compat_patches.lint.processes import available_cores, map_in_processes
 from compat_patches.lint.running import Progress, Report
 from compat_patches.lint.sources import Problem, Source, read
 from compat_patches.lint.table import Table
@@ -53,7 +53,7 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
     """Yield what becomes of each file of `report` that has findings, in order. Nothing is written.
 
     Raises:
-        LintError: libcst is not installed.
+        LintError: libcst is not installed, or a process was killed.
     """
     # Missing libraries are told before any work, and once.
     from compat_patches.lint import rewriting  # noqa: F401
@@ -71,12 +71,12 @@ def fix(report: Report, progress: Progress = lambda what, done, total: None) -> 
             yield _fix_one(source, wanted, report.table)
             progress("Rewriting", number, len(tasks))
         return
-    with pool_of(min(cores, len(tasks))) as pool:
-        sources, positions = zip(*tasks, strict=True)
-        results = pool.map(_fix_one, sources, positions, [report.table] * len(tasks))
-        for number, result in enumerate(results, 1):
-            yield result
-            progress("Rewriting", number, len(tasks))
+    sources, positions = zip(*tasks, strict=True)
+    tables = [report.table] * len(tasks)
+    results = map_in_processes(min(cores, len(tasks)), _fix_one, sources, positions, tables)
+    for number, result in enumerate(results, 1):
+        yield result
+        progress("Rewriting", number, len(tasks))
 
 
 def _fix_one(source: Source, wanted: dict[Position, str], table: Table) -> Fixed | Problem:

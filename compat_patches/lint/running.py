@@ -13,7 +13,7 @@ from compat_patches.lint.checking import Checked, check
 from compat_patches.lint.config import Configuration
 from compat_patches.lint.config import load as load_configuration
 from compat_patches.lint.findings import Finding
-from compat_patches.lint.processes import available_cores, pool_of
+from compat_patches.lint.processes import available_cores, map_in_processes
 from compat_patches.lint.sources import Problem, Source
 from compat_patches.lint.table import Table, load_table
 
@@ -105,8 +105,8 @@ def _scan(chunks: list[Sequence[str]], total: int, table: Table) -> Iterable[tup
         for chunk in chunks:
             yield files.candidates(chunk, table)
         return
-    with pool_of(min(cores, len(chunks))) as pool:
-        yield from pool.map(files.candidates, chunks, [table] * len(chunks))
+    workers = min(cores, len(chunks))
+    yield from map_in_processes(workers, files.candidates, chunks, [table] * len(chunks))
 
 
 def _sift(report: Report, options: Options) -> None:

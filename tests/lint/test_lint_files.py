@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ pytest.importorskip("libcst")
 from compat_patches.lint import fixing, resolving, running
 from compat_patches.lint import sources as files
 from compat_patches.lint.errors import LintError
+from compat_patches.lint.processes import map_in_processes
 from compat_patches.lint.sources import Filter, Problem, Source
 from compat_patches.lint.table import load_table
 
@@ -234,8 +237,6 @@ def test_the_diff_applies(tmp_path: Path) -> None:
     git = shutil.which("git")
     if git is None:
         pytest.skip("there is no git to apply it")
-    import subprocess
-
     path = tmp_path / "a.py"
     path.write_text("import torch\ntorch.cuda.synchronize()")
     fixed = fixing.Fixed(Source("a.py", path.read_text()), _fix_one(path).text, [])
@@ -254,6 +255,36 @@ def test_many_files_are_fixed_by_many_processes_with_the_same_result(
     monkeypatch.setattr(fixing, "available_cores", lambda: 2)
     assert list(fixing.fix(report)) == alone
     assert len(alone) == 12
+
+
+def test_a_program_without_a_guard_may_call_it(tmp_path: Path) -> None:
+    """Processes that import the main module again would run such a program again and again."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"f{number}.py").write_text(USE)
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
+        "from compat_patches.lint import fixing\n"
+        "from compat_patches.cli.fix import fix\n"
+        "fixing.available_cores = lambda: 2\n"
+        f"fix([{str(folder)!r}, '--write'])\n"
+    )
+    result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == "10 rewritten in 10 of 10 files, 0 stay\n"
+
+
+def _die(number: int) -> int:
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_process_that_is_killed_ends_the_run_with_a_reason() -> None:
+    with pytest.raises(LintError, match="was killed"):
+        list(map_in_processes(2, _die, [0, 1, 2]))
 
 
 def test_code_that_is_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
