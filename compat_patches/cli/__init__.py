@@ -14,6 +14,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("compat_patches.cli.authoring:schema", "Print the JSON Schema of manifests."),
     "run": ("compat_patches.cli.run:run", "Run a program with the patches active."),
     "demo": ("compat_patches.cli.demo:demo", "Show a call that fails without the patches and works with them."),
+    "audit": ("compat_patches.cli.audit:audit", "Hold the patches against the sources of torch releases."),
+    "diff": ("compat_patches.cli.audit:diff", "Show how upstream changed what a patch changes."),
+    "pin": ("compat_patches.cli.audit:pin", "Write the hashes of the sources that a patch is for."),
+    "expire": ("compat_patches.cli.audit:expire", "Find what can be deleted when old releases are given up."),
 }
 """Name, command and help of each command, so that `--help` imports none of them."""
 

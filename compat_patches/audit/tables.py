@@ -1,0 +1,73 @@
+"""The outcome as a table for a terminal, and as plain text for a pipe."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .judging import UNKNOWN, window_text
+from .outcome import Outcome
+from .symbols import LOOKS, cell
+
+
+def show(outcome: Outcome, console: Console, *, verbose: bool = False) -> None:
+    """Print the table, what does not match, and what could not be read.
+
+    Args:
+        outcome: what was found.
+        console: where to.
+        verbose: the reason of each verdict as well.
+    """
+    ascii_only = not (console.encoding or "").lower().startswith("utf")
+    if outcome.read:
+        console.print(_table(outcome, ascii_only, plain=not console.is_terminal))
+        for verdict, look in LOOKS.items():
+            if any(judgement.verdict == verdict for judgement in outcome.judgements):
+                _print(console, Text(f"  {cell(verdict, ascii_only=ascii_only):<10}", look.colour), look.meaning)
+    shown = outcome.judgements if verbose else [j for j in outcome.judgements if j.is_mismatch or j.verdict == UNKNOWN]
+    for judgement in shown:
+        heading = f"\n{outcome.name_of(judgement.patch)} on {judgement.release.label}: {judgement.verdict}"
+        _print(console, Text(heading, LOOKS[judgement.verdict].colour))
+        _print(console, f"  {judgement.reason}")
+    for place in outcome.unread:
+        _print(console, Text(f"\n{place.where}: not read", "bold red"))
+        _print(console, f"  {place.why}")
+    console.print()
+    _print(console, Text(summary(outcome), "green" if outcome.is_fine else "bold red"))
+
+
+def summary(outcome: Outcome) -> str:
+    """One line: what was looked at, and what came out."""
+    releases, patches = len(outcome.read), len(outcome.patches)
+    found = len(outcome.mismatches)
+    text = f"{_many(patches, 'patch', 'patches')}, {_many(releases, 'release')}: "
+    text += f"{_many(found, 'mismatch', 'mismatches')}" if found else "no mismatch"
+    return f"{text}; {_many(len(outcome.unread), 'place')} could not be read" if outcome.unread else text
+
+
+def _many(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _table(outcome: Outcome, ascii_only: bool, plain: bool) -> Table:
+    table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if plain else 1))
+    table.add_column("patch", overflow="fold", no_wrap=True)
+    table.add_column("window", overflow="fold", no_wrap=True, style="dim")
+    for release in outcome.read:
+        table.add_column(Text(release.label), justify="center", overflow="fold", no_wrap=True)
+    for patch in outcome.patches:
+        cells = [
+            Text(cell(judgement.verdict, ascii_only=ascii_only), LOOKS[judgement.verdict].colour)
+            for judgement in outcome.row(patch)
+        ]
+        table.add_row(Text(outcome.name_of(patch)), Text(window_text(patch)), *cells)
+    return table
+
+
+def _print(console: Console, *parts: str | Text) -> None:
+    line = Text()
+    for part in parts:
+        line.append_text(part if isinstance(part, Text) else Text(part))
+    console.print(line, soft_wrap=True)
