@@ -66,7 +66,7 @@ def find_moved(target: Target, known: Found, release: Release) -> Found | None:
     body = _body(node)
     best: tuple[float, Look] | None = None
     for path in release.tree.sources(target.root):
-        for candidate, look in _candidates(path, node, release):
+        for candidate, look in _candidates(path, node, release, path == known.look.path):
             likeness = difflib.SequenceMatcher(None, body, _body(candidate), autojunk=False).ratio()
             likeness += 0.1 if candidate.name == node.name else 0.0
             if likeness >= _ALIKE + 0.1 and (best is None or likeness > best[0]):
@@ -77,7 +77,9 @@ def find_moved(target: Target, known: Found, release: Release) -> Found | None:
     return Found(release, look, f"{target} is not there; what is most like it is {look.name}", look.text or "")
 
 
-def _candidates(path: str, node: source.Definition, release: Release) -> Iterator[tuple[source.Definition, Look]]:
+def _candidates(
+    path: str, node: source.Definition, release: Release, certainly: bool
+) -> Iterator[tuple[source.Definition, Look]]:
     """The definitions in a file that may be the sought one."""
     try:
         content = release.tree.read(path)
@@ -85,12 +87,11 @@ def _candidates(path: str, node: source.Definition, release: Release) -> Iterato
         return
     if content is None:
         return
-    # Most files are passed over without parsing: they have neither the name nor a line of the body.
-    marks = [line for line in _body(node) if len(line) > 30][:8]
+    # Most files are passed over without parsing: they have neither the name nor one of the longest lines.
+    marks = sorted((line.strip() for line in _body(node)), key=len)[-5:]
     text = content.decode("utf-8", "replace")
-    if not re.search(rf"\b(?:def|class)\s+{re.escape(node.name)}\b", text) and not any(
-        mark.strip() in text for mark in marks
-    ):
+    named = re.search(rf"\b(?:def|class)\s+{re.escape(node.name)}\b", text)
+    if not certainly and not named and not any(len(mark) > 15 and mark in text for mark in marks):
         return
     try:
         tree = ast.parse(text)

@@ -83,6 +83,10 @@ _BARE_BASES = frozenset({"Generic", "Protocol", "ABC"})
 HARMLESS_DECORATORS = frozenset({"dataclass", "final", "total_ordering", "runtime_checkable", "compatibility"})
 
 
+_SOMETIMES_MADE = frozenset({"__annotations__", "__cached__", "__builtins__", "__dict__", "__path__", "__weakref__"})
+_OF_EVERY_MODULE = frozenset({"__name__", "__doc__", "__file__", "__loader__", "__package__", "__spec__"})
+
+
 class Looker:
     """Looks names up in the modules of one tree."""
 
@@ -111,6 +115,10 @@ class Looker:
                 found = self._in_star(star, name)
         finally:
             self._trail.pop()
+        if found.there is False and name in _OF_EVERY_MODULE:
+            return Result(True, (Other(f"{name} is made by Python"),))
+        if found.there is False and name in _SOMETIMES_MADE:
+            return Result(None, why=f"{name} is made by Python where it is needed")
         if found.there is False and scope.open is not None:
             return Result(None, why=scope.open)
         if found.there is False and loaded.is_package and self.modules.has(f"{module}.{name}"):
@@ -233,7 +241,7 @@ class Looker:
                 why = why or found.why
         if name in ("__module__", "__doc__"):
             return Result(True, (Other(f"{name} is made by Python"),))
-        if name in ("__dict__", "__weakref__", "__annotations__", "__slots__"):
+        if name in _SOMETIMES_MADE:
             return Result(None, why=f"{name} is made by Python where it is needed")
         maybe = bool(why or objects)
         return Result(None if maybe else False, tuple(objects), why or ("a condition decides" if objects else ""))

@@ -23,9 +23,7 @@ LOOKS = {
     judging.NOT_NEEDED: Look("·", ".", "", "dim", "not needed: outside of the window, no defect, or another patch's"),
     judging.TOO_NARROW: Look("✗", "X", "narrow", "bold red", "window too narrow: outside of it, the defect is there"),
     judging.TOO_WIDE: Look("✗", "X", "wide", "bold red", "window too wide: inside of it, the defect is not there"),
-    judging.TARGET_MISSING: Look(
-        "✗", "X", "missing", "bold red", "target missing: inside of it, nothing to patch"
-    ),
+    judging.TARGET_MISSING: Look("✗", "X", "missing", "bold red", "target missing: inside of it, nothing to patch"),
     judging.DRIFTED: Look("✗", "X", "drifted", "bold red", "drifted: another source than the pinned one"),
     judging.UNKNOWN: Look("?", "?", "", "yellow", "unknown: the sources cannot tell"),
 }
