@@ -122,6 +122,11 @@ class StaticFacts:
         found: dict[str, Any] = record["says"]
         return found
 
+    def close(self) -> None:
+        """Let go of the files; answers that are known stay, and other questions open them again."""
+        self._modules = Modules(self.tree)
+        self.tree.close()
+
     # --- the protocol ---
 
     def parameters(self, target: Target) -> tuple[str, ...] | None:

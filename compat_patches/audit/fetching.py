@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 from . import cache
 from .trees import PlaceError
@@ -37,7 +38,7 @@ def folder() -> str:
     return os.path.join(cache.folder(), "wheels")
 
 
-def wheel_of(version: str, *, offline: bool = False) -> str:
+def wheel_of(version: str, *, offline: bool = False, tell: Callable[[str], None] = lambda text: None) -> str:
     """The path of a wheel of this version of torch; it is fetched where that has not been done yet.
 
     Raises:
@@ -48,6 +49,7 @@ def wheel_of(version: str, *, offline: bool = False) -> str:
         return found[0]
     if offline:
         raise PlaceError(f"torch {version} has not been fetched before, and --offline forbids to do it now")
+    tell(f"fetching torch {version} with pip")
     os.makedirs(folder(), exist_ok=True)
     complaint = ""
     for python, platforms in _TRIES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..manifest import Patch
@@ -34,7 +34,7 @@ class Outcome:
         return [release for release in self.releases if isinstance(release, Unread)]
 
     def of(self, patch: Patch, release: Release) -> Judgement:
-        return self._judgements[patch.qualified_id, release.label]
+        return self._judgements[patch.qualified_id, release.where]
 
     def row(self, patch: Patch) -> list[Judgement]:
         """The judgements of one patch, from the oldest release to the newest."""
@@ -78,19 +78,24 @@ def audit(
         run: asks running code for what the sources cannot tell.
         tell: is told what is being done, for a progress display.
     """
-    releases = open_all(wheres, offline=offline, use_cache=use_cache, tell=tell)
-    outcome = Outcome(tuple(patches), releases)
     store = cache.Store() if use_cache else None
-    for release in list(outcome.read):
-        tell(f"reading torch {release.version}")
-        try:
-            for judgement in judge(patches, release, run):
-                outcome._judgements[judgement.patch.qualified_id, release.label] = judgement
-        except PlaceError as error:
-            at = outcome.releases.index(release)
-            outcome.releases[at] = Unread(release.where, str(error), release.label)
-        keep(release, store)
-    return outcome
+    releases: list[Release | Unread] = []
+    judgements: dict[tuple[str, str], Judgement] = {}
+    # One release is open at a time; the directory of a wheel alone takes 15 MB.
+    for release in _opened(wheres, offline, store, tell):
+        if isinstance(release, Release):
+            try:
+                for judgement in judge(patches, release, run):
+                    judgements[judgement.patch.qualified_id, release.where] = judgement
+            except PlaceError as error:
+                release = Unread(release.where, str(error))
+            else:
+                keep(release, store)
+                release.facts.close()
+        releases.append(release)
+    releases = by_version(releases)
+    label(releases)
+    return Outcome(tuple(patches), releases, judgements)
 
 
 def open_all(
@@ -101,17 +106,24 @@ def open_all(
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Release | Unread]:
     """Open all places, each once, and label them. One that cannot be read does not keep the others from it."""
-    store = cache.Store() if use_cache else None
-    releases: list[Release | Unread] = []
-    for where in dict.fromkeys(wheres):
-        tell(f"opening {where}")
-        try:
-            releases.append(open_release(where, offline=offline, store=store))
-        except PlaceError as error:
-            releases.append(Unread(where, str(error)))
-    releases = by_version(releases)
+    releases = by_version(list(_opened(wheres, offline, cache.Store() if use_cache else None, tell)))
     label(releases)
     return releases
+
+
+def _opened(
+    wheres: Sequence[str], offline: bool, store: cache.Store | None, tell: Callable[[str], None]
+) -> Iterator[Release | Unread]:
+    places = list(dict.fromkeys(wheres))
+    for number, where in enumerate(places, 1):
+
+        def tell_of(text: str, number: int = number) -> None:
+            tell(f"{text} ({number} of {len(places)})")
+
+        try:
+            yield open_release(where, offline=offline, store=store, tell=tell_of)
+        except PlaceError as error:
+            yield Unread(where, str(error))
 
 
 def keep(release: Release, store: cache.Store | None) -> None:

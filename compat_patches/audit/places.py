@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,25 +56,33 @@ class Unread:
     label: str = field(default="")
 
 
-def open_release(where: str, *, offline: bool = False, store: cache.Store | None = None) -> Release:
+def open_release(
+    where: str,
+    *,
+    offline: bool = False,
+    store: cache.Store | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Release:
     """Open what a user names.
 
     Args:
         where: a path or a version number.
         offline: fetch nothing; a version number is then good only where its wheel has been fetched before.
         store: what was found out before.
+        tell: is told what is being done.
 
     Raises:
         PlaceError: there is no release to be read.
     """
-    tree, python = _tree_at(where, offline)
+    tree, python = _tree_at(where, offline, tell)
+    tell(f"reading {where}")
     known = store.load(tree) if store is not None else {}
     facts = StaticFacts(tree, known)
     version, build = _version_of(where, facts)
     return Release(where, version, build, facts, python)
 
 
-def _tree_at(where: str, offline: bool) -> tuple[Tree, str | None]:
+def _tree_at(where: str, offline: bool, tell: Callable[[str], None]) -> tuple[Tree, str | None]:
     path = os.path.expanduser(where)
     if os.path.isdir(path):
         site_packages = _site_packages_in(path)
@@ -82,7 +91,7 @@ def _tree_at(where: str, offline: bool) -> tuple[Tree, str | None]:
         if path.endswith(".whl"):
             return Wheel(path), None
         if os.path.basename(path).startswith("python") and os.access(path, os.X_OK):
-            return _tree_at(os.path.dirname(os.path.dirname(os.path.abspath(path))), offline)
+            return _tree_at(os.path.dirname(os.path.dirname(os.path.abspath(path))), offline, tell)
         if path.endswith(_SDISTS):
             raise PlaceError(f"{where} is a source distribution; expected a wheel (.whl) or an environment")
         raise PlaceError(f"{where} is not a wheel; expected a file that ends in .whl, an environment or a version")
@@ -93,7 +102,7 @@ def _tree_at(where: str, offline: bool) -> tuple[Tree, str | None]:
             f"there is no {where}, and it is no version number; expected an environment, a site-packages, a wheel or "
             f"a version such as 2.10.0"
         ) from None
-    return Wheel(fetching.wheel_of(str(version), offline=offline)), None
+    return Wheel(fetching.wheel_of(str(version), offline=offline, tell=tell)), None
 
 
 def _site_packages_in(path: str) -> str:

@@ -48,6 +48,9 @@ class Tree(Protocol):
     def sources(self, package: str) -> list[str]:
         """The paths of all Python files of a package, sorted."""
 
+    def close(self) -> None:
+        """Let go of what is open; reading opens it again."""
+
     def still_has(self, digests: Mapping[str, str | None]) -> bool:
         """Whether the content of these files is what it was (None: there was no such file)."""
 
@@ -91,6 +94,9 @@ class Folder:
             relative = os.path.relpath(folder, self.place).replace(os.sep, "/")
             found += [f"{relative}/{name}" for name in files if name.endswith(".py")]
         return sorted(found)
+
+    def close(self) -> None:
+        pass  # Nothing is kept open.
 
     def still_has(self, digests: Mapping[str, str | None]) -> bool:
         try:
@@ -164,6 +170,11 @@ class Wheel:
         """The packages in it."""
         first = {path.partition("/")[0] for path in self._open().namelist()}
         return sorted(name for name in first if not name.endswith((".dist-info", ".data")))
+
+    def close(self) -> None:
+        if self._archive is not None:
+            self._archive.close()
+        self._archive = self._folders = None
 
     def still_has(self, digests: Mapping[str, str | None]) -> bool:
         return True  # The identity is the digest of the archive's directory, which has a checksum of each file.
