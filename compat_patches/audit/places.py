@@ -75,7 +75,7 @@ def open_release(
         PlaceError: there is no release to be read.
     """
     tree, python = _tree_at(where, offline, tell)
-    tell(f"reading {where}")
+    tell(f"reading {os.path.basename(where.rstrip('/')) or where}")
     known = store.load(tree) if store is not None else {}
     facts = StaticFacts(tree, known)
     version, build = _version_of(where, facts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -9,6 +11,7 @@ from rich.text import Text
 
 from .judging import UNKNOWN, window_text
 from .outcome import Outcome
+from .places import Release
 from .symbols import LOOKS, cell
 
 
@@ -22,7 +25,8 @@ def show(outcome: Outcome, console: Console, *, verbose: bool = False) -> None:
     """
     ascii_only = not (console.encoding or "").lower().startswith("utf")
     if outcome.read:
-        console.print(_table(outcome, ascii_only, plain=not console.is_terminal))
+        for table in _tables(outcome, ascii_only, not console.is_terminal, console.width):
+            console.print(table)
         for verdict, look in LOOKS.items():
             if any(judgement.verdict == verdict for judgement in outcome.judgements):
                 _print(console, Text(f"  {cell(verdict, ascii_only=ascii_only):<10}", look.colour), look.meaning)
@@ -51,17 +55,33 @@ def _many(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _table(outcome: Outcome, ascii_only: bool, plain: bool) -> Table:
-    table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if plain else 1))
-    table.add_column("patch", overflow="fold", no_wrap=True)
-    table.add_column("window", overflow="fold", no_wrap=True, style="dim")
+def _tables(outcome: Outcome, ascii_only: bool, plain: bool, width: int) -> Iterator[Table]:
+    """The table, cut between releases into as many as the width asks for."""
+    around = 3  # A column's padding and the gap to the next one.
+    head = max(len(outcome.name_of(patch)) for patch in outcome.patches) if outcome.patches else 5
+    head += max((len(window_text(patch)) for patch in outcome.patches), default=6) + 2 * around
+    part: list[Release] = []
+    used = head
     for release in outcome.read:
+        cells = [cell(outcome.of(patch, release).verdict, ascii_only=ascii_only) for patch in outcome.patches]
+        needed = max(map(len, [release.label, *cells])) + around
+        if part and used + needed > width:
+            yield _table(outcome, part, ascii_only, plain)
+            part, used = [], head
+        part.append(release)
+        used += needed
+    yield _table(outcome, part, ascii_only, plain)
+
+
+def _table(outcome: Outcome, releases: list[Release], ascii_only: bool, plain: bool) -> Table:
+    table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if plain else 1))
+    table.add_column("patch", overflow="fold")
+    table.add_column("window", overflow="fold", style="dim")
+    for release in releases:
         table.add_column(Text(release.label), justify="center", overflow="fold", no_wrap=True)
     for patch in outcome.patches:
-        cells = [
-            Text(cell(judgement.verdict, ascii_only=ascii_only), LOOKS[judgement.verdict].colour)
-            for judgement in outcome.row(patch)
-        ]
+        verdicts = [outcome.of(patch, release).verdict for release in releases]
+        cells = [Text(cell(verdict, ascii_only=ascii_only), LOOKS[verdict].colour) for verdict in verdicts]
         table.add_row(Text(outcome.name_of(patch)), Text(window_text(patch)), *cells)
     return table
 

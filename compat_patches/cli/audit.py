@@ -374,10 +374,11 @@ def _console() -> Console:
 def _progress() -> Iterator[Callable[[str], None]]:
     """Say on standard error what is being done, where somebody is looking."""
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: None
         return
     with console.status("") as status:
-        yield lambda text: status.update(f"{text} …")
+        yield lambda text: status.update(Text(f"{text} …", no_wrap=True, overflow="ellipsis"))

@@ -442,3 +442,36 @@ def test_whether_a_window_is_dead(requires: str, floor: str, dead: bool) -> None
     from compat_patches.audit.expiry import is_dead
 
     assert is_dead([requires], Version(floor)) is dead
+
+
+# --- the terminal --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_narrow_terminal_cuts_no_cell(width: int, make_folder: Make, spoilt: Path) -> None:
+    import io
+
+    from rich.console import Console
+
+    from compat_patches.audit import outcome, tables
+
+    versions = [f"2.{minor}.10" for minor in range(1, 9)]
+    wheres = [str(make_folder(version, NEW, name=version)) for version in versions]
+    found = outcome.audit(manifest.load(spoilt).patches, wheres)
+    file = io.StringIO()
+    tables.show(found, Console(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False))
+    lines = file.getvalue().splitlines()
+    end = next(number for number, line in enumerate(lines) if "window too wide:" in line)
+    assert max(map(len, lines[:end])) <= width
+    table = "\n".join(lines[:end])
+    assert [word for word in table.split() if word.startswith("2.")] == versions
+    assert table.count("✗ wide") == len(versions)
+    assert table.count("one ") == table.count("patch ")
+
+
+def test_without_unicode_the_symbols_are_ascii(places: list[Path], spoilt: Path) -> None:
+    result = CliRunner(charset="ascii").invoke(
+        commands.audit, ["--manifest", str(spoilt), "--torch", *map(str, places)], env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert "one      <2.12       *       X wide" in result.stdout
+    assert result.stdout.isascii()
