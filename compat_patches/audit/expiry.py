@@ -73,7 +73,7 @@ def expired(patches: Sequence[Patch], floor: Version, judgements: Sequence[Judge
         if is_dead(patch.requires, floor):
             found.append(Expired(patch, f"its window ({judging.window_text(patch)}) ends before torch {floor}"))
             continue
-        said = [j for j in judgements if j.patch is patch and Version(j.release.version) >= floor]
+        said = [j for j in judgements if j.patch is patch and _is_from(j, floor)]
         if said and all(judgement.evidence is False for judgement in said):
             releases = ", ".join(judgement.release.label for judgement in said)
             found.append(Expired(patch, f"the defect is not there in {releases}: {said[0].reason}"))
@@ -86,6 +86,14 @@ def expired(patches: Sequence[Patch], floor: Version, judgements: Sequence[Judge
         if dead:
             found.append(Expired(patch, f"some of its steps are for torch before {floor} alone", dead))
     return found
+
+
+def _is_from(judgement: Judgement, version: Version) -> bool:
+    """Whether a release is this version or a later one; one whose version nobody can read is neither."""
+    try:
+        return Version(judgement.release.version) >= version
+    except InvalidVersion:
+        return False
 
 
 # --- remove_when ---------------------------------------------------------------------------------------------------
@@ -110,13 +118,9 @@ def contradictions(patch: Patch, judgements: Sequence[Judgement] = ()) -> list[s
     for judgement in judgements:
         if judgement.patch is not patch:
             continue
-        try:
-            version = Version(judgement.release.version)
-        except InvalidVersion:
-            continue
-        if version >= stated and judgement.verdict in (judging.NEEDED, judging.TOO_NARROW):
+        if _is_from(judgement, stated) and judgement.verdict in (judging.NEEDED, judging.TOO_NARROW):
             found.append(f"remove_when says torch {stated}, but {judgement.release.label} needs it: {judgement.reason}")
-    before = [j for j in judgements if j.patch is patch and j.inside and Version(j.release.version) < stated]
+    before = [j for j in judgements if j.patch is patch and j.inside and not _is_from(j, stated)]
     if before and before[-1].evidence is False:
         label = before[-1].release.label
         found.append(f"remove_when says torch {stated}, but {label} already does without: {before[-1].reason}")

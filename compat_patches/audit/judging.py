@@ -72,7 +72,8 @@ class _Weighed:
     def __init__(self, patch: Patch, release: Release, run: Runner | None) -> None:
         self.patch = patch
         self.release = release
-        self.steps, self.window = window_of(patch, release.version)
+        self.window = window_of(patch, release.version)
+        self.steps = self.window.steps
         self.inside = bool(self.steps)
         self.trouble = ""
         self.missing = ""
@@ -126,24 +127,29 @@ class _Weighed:
         return ""
 
     def defects(self) -> frozenset[tuple[str, str]]:
-        """The defects that are there, each as a kind of evidence and one name; asked one by one."""
+        """The defects that are there, each as a kind of evidence and one name; asked one by one.
+
+        Empty where only running code knows of them.
+        """
         found = set()
-        for kind, wanted in self.patch.needed_if.items():
-            for name in wanted if isinstance(wanted, list | tuple) else [wanted]:
-                if evidence.decide({kind: name}, self.patch.target, self.release.facts).ok:
-                    found.add((kind, str(name)))
+        for kind, name in _items(self.patch):
+            if evidence.decide({kind: name}, self.patch.target, self.release.facts).ok:
+                found.add((kind, name))
         return frozenset(found)
 
-    def looks_after(self, defects: Iterable[tuple[str, str]], target: Target) -> bool:
+    def looks_after(self, defects: frozenset[tuple[str, str]], target: Target) -> bool:
         """Whether this patch, applied on this release, is declared to be against these defects."""
         if not self.inside or self.patch.target != target or not self.found.ok or self.missing or self.drift:
             return False
-        declared = {
-            (kind, str(name))
-            for kind, wanted in self.patch.needed_if.items()
-            for name in (wanted if isinstance(wanted, list | tuple) else [wanted])
-        }
-        return declared.issuperset(defects)
+        return bool(defects) and defects <= set(_items(self.patch))
+
+
+def _items(patch: Patch) -> Iterator[tuple[str, str]]:
+    """What a patch's evidence says is wrong, item by item; what has to be there is no defect."""
+    for kind, wanted in patch.needed_if.items():
+        if kind != "has_parameter":
+            for name in wanted if isinstance(wanted, list | tuple) else [wanted]:
+                yield kind, str(name)
 
 
 def _judgement(weighed: _Weighed, others: Iterable[_Weighed]) -> Judgement:
@@ -152,12 +158,14 @@ def _judgement(weighed: _Weighed, others: Iterable[_Weighed]) -> Judgement:
 
 
 def _verdict(weighed: _Weighed, others: Iterable[_Weighed]) -> tuple[str, str]:
-    found, window = weighed.found, weighed.window
+    found, window = weighed.found, weighed.window.reason
     if weighed.trouble:
         return UNKNOWN, weighed.trouble
     if weighed.missing:
         return (TARGET_MISSING if weighed.inside else NOT_NEEDED), f"{weighed.missing}; {window}"
     if weighed.inside:
+        if found.ok is False and weighed.window.is_provisional:
+            return NOT_NEEDED, f"{window}; {found.reason}"
         if found.ok is False:
             return TOO_WIDE, f"{window}, but the defect is not there: {found.reason}"
         if weighed.drift:
@@ -180,8 +188,23 @@ def _verdict(weighed: _Weighed, others: Iterable[_Weighed]) -> tuple[str, str]:
 # --- the window ----------------------------------------------------------------------------------------------------
 
 
-def window_of(patch: Patch, version: str) -> tuple[tuple[Step, ...], str]:
-    """The steps that are for a version of torch, none where it is outside of the window; and the reason.
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a declared window and a version of torch go together.
+
+    Attributes:
+        steps: the steps of the patch that are for the version; none where it is outside of the window.
+        reason: for a person to read.
+        is_provisional: the version is a pre-release, and only the evidence can tell on which side of the window it is.
+    """
+
+    steps: tuple[Step, ...]
+    reason: str
+    is_provisional: bool = False
+
+
+def window_of(patch: Patch, version: str) -> Window:
+    """Whether a version of torch is inside of a patch's window.
 
     Only what is required of torch counts: a build or a platform is a matter of the machine, not of the release.
     """
@@ -189,14 +212,16 @@ def window_of(patch: Patch, version: str) -> tuple[tuple[Step, ...], str]:
     verdicts = [predicates.requirement_verdict(text, circumstances) for text in torch_requirements(patch.requires)]
     failed = [verdict.reason for verdict in verdicts if not verdict.ok]
     if failed:
-        return (), failed[0]
+        return Window((), failed[0])
     steps = tuple(
         step
         for step in patch.steps
         if all(predicates.requirement_verdict(text, circumstances).ok for text in torch_requirements(step.requires))
     )
+    if not steps:
+        return Window((), f"no step is for torch {version}")
     reason = "; ".join(verdict.reason for verdict in verdicts) or f"torch is {version}, every version wanted"
-    return steps, reason if steps else f"no step is for torch {version}"
+    return Window(steps, reason, any(verdict.needs_evidence for verdict in verdicts))
 
 
 def torch_requirements(texts: Iterable[str]) -> list[str]:

@@ -31,11 +31,11 @@ def pins_of(patch: Patch, releases: Sequence[Release]) -> list[Pin]:
     """The pins of a patch on these releases; a step gets none on a release that it is not for."""
     pins = []
     for release in releases:
-        steps, window = window_of(patch, release.version)
+        window = window_of(patch, release.version)
         key = release.version.partition("+")[0]
         for number, step in enumerate(patch.steps):
-            if step not in steps:
-                pins.append(Pin(patch, number, step.target, key, None, f"outside of the window: {window}"))
+            if step not in window.steps:
+                pins.append(Pin(patch, number, step.target, key, None, f"outside of the window: {window.reason}"))
                 continue
             try:
                 node = release.facts.definition(step.target)

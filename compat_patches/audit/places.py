@@ -130,9 +130,14 @@ def _python_of(site_packages: str) -> str | None:
     for _ in range(3):
         folder = os.path.dirname(folder)
         for name in _PYTHONS:
-            if os.path.isfile(os.path.join(folder, name)) and os.path.isfile(os.path.join(folder, "pyvenv.cfg")):
+            if os.path.isfile(os.path.join(folder, name)) and any(map(os.path.exists, _signs(folder))):
                 return os.path.join(folder, name)
     return None
+
+
+def _signs(folder: str) -> tuple[str, str]:
+    """What a virtual environment and a conda environment are known by."""
+    return os.path.join(folder, "pyvenv.cfg"), os.path.join(folder, "conda-meta")
 
 
 def _version_of(where: str, facts: StaticFacts) -> tuple[str, str]:

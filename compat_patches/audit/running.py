@@ -29,7 +29,7 @@ sys.modules["compat_patches"] = package = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 from compat_patches.evidence import LiveFacts, decide
 from compat_patches.manifest import Target
-sys.path[:0] = given["path"]
+sys.path += given["path"]
 answers = []
 for question in given["questions"]:
     target = Target.parse(question["target"])
@@ -61,7 +61,6 @@ def run_all(patches: list[Patch], release: Release) -> list[Verdict]:
     questions = [{"target": str(patch.target), "needed_if": dict(patch.needed_if)} for patch in patches]
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     given: dict[str, Any] = {"package": package, "questions": questions, "path": [os.getcwd()]}
-    environment = {**os.environ, "COMPAT_PATCHES": "off", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     try:
         done = subprocess.run(
             [release.python, "-c", _PROGRAM],
@@ -69,7 +68,7 @@ def run_all(patches: list[Patch], release: Release) -> list[Verdict]:
             capture_output=True,
             text=True,
             errors="replace",
-            env=environment,
+            env={**os.environ, "COMPAT_PATCHES": "off"},
             timeout=_SECONDS,
         )
         answers = json.loads(done.stdout)

@@ -129,6 +129,8 @@ class Wheel:
         if self._archive is None:
             try:
                 self._archive = zipfile.ZipFile(self.place)
+            except OSError as error:
+                raise PlaceError(f"{self.place} cannot be read: {error.strerror or error}") from None
             except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
                 raise PlaceError(
                     f"{self.place} is damaged: {error}; expected a wheel, which is a zip file. Fetch it again"

@@ -83,5 +83,16 @@ def test_hashes_are_the_same_on_another_python(python: str, tmp_path: Path) -> N
         return done.stdout
 
     mine = hashes(sys.executable)
-    assert len(mine.splitlines()) > 10
+    assert len(mine.splitlines()) > 5
     assert mine == hashes(python)
+
+
+def test_hashes_stay_what_they_are() -> None:
+    # Manifests of other projects have them in their pins. A change of these values breaks every one of them.
+    def hash_of(text: str) -> str:
+        node = source.parse_definition(text)
+        assert node is not None
+        return source.tree_hash(node)
+
+    assert hash_of("def f(a, *, b=1): return f'{a!r:>{b}} x'") == "803dcb7b38782abcd0bc0f53b2c2ef3c"
+    assert hash_of("class C(B):\n    x: int = 1") == "1c0a9e0671f9229f384c675613b31046"

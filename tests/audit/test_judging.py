@@ -10,6 +10,7 @@ import pytest
 from compat_patches import manifest
 from compat_patches.audit import judging, places
 from compat_patches.audit.judging import Judgement
+from compat_patches.verdict import Verdict
 
 Make = Callable[..., Path]
 
@@ -56,6 +57,8 @@ LACKS = """
         ("2.10.0", {"torch/a.py": "def f(:"}, "unknown", "cannot be parsed by Python"),
         ("2.10.0+cu128", WITH_DEFECT, "needed", "torch is 2.10.0+cu128"),
         ("2.11.0.dev20260101+cpu", WITH_DEFECT, "needed", "a pre-release of 2.11.0"),
+        ("2.11.0.dev20260101+cpu", MENDED, "not needed", "a pre-release of 2.11.0"),
+        ("2.10.0rc1", MENDED, "not needed", "a pre-release of 2.10.0"),
         ("parrots", WITH_DEFECT, "window too narrow", "'parrots', which PEP 440 cannot read"),
     ],
 )
@@ -79,6 +82,14 @@ def test_a_probe_is_left_to_running_code(verdicts: Callable[..., list[Judgement]
     (judgement,) = verdicts("2.10.0", WITH_DEFECT, 'target = "torch.a:f"\nneeded_if = { probe = "impl:probe" }')
     assert judgement.verdict == "unknown"
     assert "only running code can answer the probe impl:probe" in judgement.reason
+
+
+def test_nobody_looks_after_what_only_running_code_knows(make_folder: Make, make_manifest: Make) -> None:
+    probed = 'target = "torch.a:f"\nrequires = ["torch<2.10"]\nneeded_if = { probe = "impl:probe" }'
+    patches = manifest.load(make_manifest(probed, LACKS)).patches
+    release = places.open_release(str(make_folder("2.10.0", WITH_DEFECT)))
+    found = list(judging.judge(patches, release, lambda patch, release: Verdict(True, "seen")))
+    assert [each.verdict for each in found] == ["window too narrow", "needed"]
 
 
 def test_pins(verdicts: Callable[..., list[Judgement]]) -> None:
@@ -169,6 +180,19 @@ def test_another_patch_may_look_after_the_defect(verdicts: Callable[..., list[Ju
     first, second = verdicts("2.9.1", NOTHING_CAUGHT, new, old)
     assert (first.verdict, second.verdict) == ("not needed", "needed")
     assert "old looks after it there" in first.reason
+
+
+def test_what_has_to_be_there_is_no_defect(verdicts: Callable[..., list[Judgement]]) -> None:
+    table = """
+        target = "torch.a:f"
+        requires = ["torch{}"]
+        needed_if = {{ has_parameter = "x", lacks_parameter = "blocking" }}
+    """
+    other = LACKS.replace(">=2.9,<2.11", "<2.11")
+    found = verdicts("2.10.0", WITH_DEFECT, table.format(">=2.11"), other)
+    assert [each.verdict for each in found] == ["not needed", "needed"]
+    found = verdicts("2.10.0", {"torch/a.py": "def f(y): pass"}, table.format("<2.11"))
+    assert found[0].verdict == "window too wide"
 
 
 def test_only_a_defect_that_is_there_has_to_be_looked_after(verdicts: Callable[..., list[Judgement]]) -> None:
