@@ -27,12 +27,14 @@ class Found:
         look: what is known of the target there, or of the definition that it was found as.
         note: where it is, where that is not where the target says; or why there is none.
         text: its source, "" where there is none.
+        is_in_place: whether the target leads to it; a re-export does, too.
     """
 
     release: Release
     look: Look
     note: str
     text: str
+    is_in_place: bool
 
     @property
     def place(self) -> str:
@@ -52,7 +54,7 @@ def find(target: Target, release: Release) -> Found:
         note = f"the source of {target} cannot be told: {look.why}"
     elif look.name != str(target):
         note = f"{target} is defined as {look.name}"
-    return Found(release, look, note, look.text or "")
+    return Found(release, look, note, look.text or "", look.there is not False)
 
 
 def find_moved(target: Target, known: Found, release: Release) -> Found | None:
@@ -74,7 +76,7 @@ def find_moved(target: Target, known: Found, release: Release) -> Found | None:
     if best is None:
         return None
     look = best[1]
-    return Found(release, look, f"{target} is not there; what is most like it is {look.name}", look.text or "")
+    return Found(release, look, f"{target} is not there; what is most like it is {look.name}", look.text or "", False)
 
 
 def _candidates(

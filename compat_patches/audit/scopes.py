@@ -309,8 +309,8 @@ def _find_what_makes_names(tree: ast.Module, scope: Scope) -> None:
                 scope.names[name] = (*scope.names.get(name, (UNBOUND,)), VALUE)
         elif isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if (name == "globals" and id(node) not in reading) or name == "exec":
-                scope.open = f"names are made with {name}()"
+            if name == "globals" and id(node) not in reading:
+                scope.open = "names are made with globals()"
             if any(map(_is_own_module, node.args)) and name not in _HARMLESS:
                 scope.replaced = "it hands itself to a function that may change it"
         elif isinstance(node, ast.Assign) and any(map(_is_own_module, node.targets)):
@@ -318,8 +318,8 @@ def _find_what_makes_names(tree: ast.Module, scope: Scope) -> None:
         elif _is_own_module(node) and scope.open is None:
             scope.open = "it looks itself up in sys.modules"
     for statement in tree.body:
-        if any(_calls(node, ("vars", "locals")) for node in _outside_of_functions(statement)):
-            scope.open = scope.open or "names are made with vars() or locals()"
+        if any(map(_makes_names_here, _outside_of_functions(statement))):
+            scope.open = scope.open or "names are made with vars(), locals() or exec()"
 
 
 def _is_own_module(node: ast.AST) -> bool:
@@ -329,8 +329,12 @@ def _is_own_module(node: ast.AST) -> bool:
     return parts is not None and parts[-1] == "modules" and node.slice.id == "__name__"
 
 
-def _calls(node: ast.AST, names: tuple[str, ...]) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names and not node.args
+def _makes_names_here(node: ast.AST) -> bool:
+    """Whether a call outside of functions may make names of the module: in a function it would make local ones."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    namespaces = len(node.args) - (node.func.id == "exec")
+    return node.func.id in ("vars", "locals", "exec") and namespaces <= 0
 
 
 def _outside_of_functions(node: ast.AST) -> Iterable[ast.AST]:

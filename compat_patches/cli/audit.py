@@ -121,7 +121,7 @@ def diff(
 
     Says where the code went, where it was moved, renamed or re-exported.
 
-    Exit status: 0 equal in meaning, 1 different, 2 misuse.
+    Exit status: 0 equal in meaning and in the same place, 1 different, 2 misuse.
     """
     from ..audit import comparing
 
@@ -165,15 +165,14 @@ def _show_difference(console: Console, target: str, old: Found, new: Found) -> b
         console.print("  nothing to compare")
         return old.look.there == new.look.there
     lines = comparing.difference(old, new)
-    if old.text and new.text and comparing.means_the_same(old, new):
+    same = bool(old.text and new.text) and comparing.means_the_same(old, new)
+    if same:
         console.print("  the same" if not lines else "  the same, but for comments and formatting")
-        if not lines:
-            return True
     for line in lines:
         style = "bold" if line.startswith(("---", "+++")) else colours.get(line[:1], "")
         console.print(Text(line, style), soft_wrap=True)
     console.print()
-    return bool(old.text and new.text and comparing.means_the_same(old, new))
+    return same and old.is_in_place and new.is_in_place
 
 
 @click.command()
