@@ -18,7 +18,6 @@ _LEFT = 300
 _TOP = 58
 _MARGIN = 20
 _RADIUS = 7
-_LEGEND = 92
 
 # No CSS variables: converters to PNG and PDF do not know them.
 _NAMES = ("paper", "ink", "faint", "line", "bar", "edge", "flag", "defect", "wrong", "unknown")
@@ -59,7 +58,7 @@ def as_svg(outcome: Outcome) -> str:
     """
     releases = outcome.read
     width = _LEFT + _COLUMN * max(1, len(releases)) + 2 * _MARGIN
-    height = _TOP + _ROW * len(outcome.patches) + _LEGEND
+    legend, height = _legend(_TOP + _ROW * len(outcome.patches), width, outcome)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(_described(outcome))}">',
@@ -78,8 +77,7 @@ def as_svg(outcome: Outcome) -> str:
             f'<text class="small" x="{_MARGIN}" y="{top + 34}">torch {escape(window_text(patch))}</text>',
         ]
         parts += _row(outcome.row(patch), top)
-    parts += _legend(height - _LEGEND, width, outcome)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return "\n".join([*parts, *legend, "</svg>"]) + "\n"
 
 
 def _center(number: int) -> float:
@@ -139,35 +137,35 @@ def _mark(judgement: Judgement, x: float, top: int) -> list[str]:
     return [*parts, "</g>"]
 
 
-def _legend(top: int, width: int, outcome: Outcome) -> list[str]:
-    line = top + 30
-    parts = [f'<line class="grid" x1="{_MARGIN}" x2="{width - _MARGIN}" y1="{top + 8}" y2="{top + 8}"/>']
-    items = [
-        (f'<rect class="bar" x="0" y="{line - 9}" width="26" height="14" rx="4"/>', 34, "declared window"),
-        (f'<circle class="defect" cx="8" cy="{line - 3}" r="{_RADIUS}"/>', 22, "the defect is there"),
-        (f'<circle class="absent" cx="8" cy="{line - 3}" r="4"/>', 22, "no defect"),
-        (
-            f'<circle class="absent" cx="8" cy="{line - 3}" r="{_RADIUS}"/><circle class="defect" cx="8" '
-            f'cy="{line - 3}" r="3"/>',
-            22,
-            "another patch's",
-        ),
-        (f'<rect class="flag" x="0" y="{line - 9}" width="26" height="14" rx="4"/>', 34, "mismatch"),
-        (f'<text class="query" x="4" y="{line + 2}">?</text>', 22, "cannot be told"),
-    ]
-    x = float(_MARGIN)
-    for drawing, indent, text in items:
-        needed = indent + 7 * len(text) + 18
-        if x + needed > width and x > _MARGIN:
-            x, line = float(_MARGIN), line + 22
-            drawing = drawing.replace(f'"{line - 31}"', f'"{line - 9}"').replace(f'"{line - 25}"', f'"{line - 3}"')
-            drawing = drawing.replace(f'"{line - 20}"', f'"{line + 2}"')
-        parts.append(f'<g transform="translate({x:g} 0)">{drawing}<text x="{indent}" y="{line + 2}">{text}</text></g>')
+# Drawing, room for it, text. Drawings stand on the line of the text.
+_LEGEND = (
+    ('<rect class="bar" y="-11" width="26" height="14" rx="4"/>', 34, "declared window"),
+    (f'<circle class="defect" cx="8" cy="-5" r="{_RADIUS}"/>', 22, "the defect is there"),
+    ('<circle class="absent" cx="8" cy="-5" r="4"/>', 22, "no defect"),
+    (
+        f'<circle class="absent" cx="8" cy="-5" r="{_RADIUS}"/><circle class="defect" cx="8" cy="-5" r="3"/>',
+        22,
+        "another patch's",
+    ),
+    ('<rect class="flag" y="-11" width="26" height="14" rx="4"/>', 34, "mismatch"),
+    ('<text class="query" x="4">?</text>', 22, "cannot be told"),
+)
+
+
+def _legend(top: int, width: int, outcome: Outcome) -> tuple[list[str], int]:
+    """Returns the legend, and the height at which the picture ends."""
+    parts = [f'<line class="grid" x1="{_MARGIN}" x2="{width - _MARGIN}" y1="{top}" y2="{top}"/>']
+    x, y = _MARGIN, top + 26
+    for drawing, indent, text in _LEGEND:
+        needed = indent + 7 * len(text) + 16
+        if x > _MARGIN and x + needed > width:
+            x, y = _MARGIN, y + 24
+        parts.append(f'<g transform="translate({x} {y})">{drawing}<text x="{indent}">{text}</text></g>')
         x += needed
     number = len(outcome.mismatches)
-    text = f"{number} mismatch{'' if number == 1 else 'es'}" if number else "no mismatch"
-    parts.append(f'<text class="{"wrong" if number else "small"}" x="{_MARGIN}" y="{line + 28}">{text}</text>')
-    return parts
+    said = f"{number} mismatch{'' if number == 1 else 'es'}" if number else "no mismatch"
+    parts.append(f'<text class="{"wrong" if number else "small"}" x="{_MARGIN}" y="{y + 26}">{said}</text>')
+    return parts, y + 44
 
 
 def _described(outcome: Outcome) -> str:
@@ -187,7 +185,8 @@ _PAGE_STYLE = """
   figure { margin: 0; overflow-x: auto; }
   table { border-collapse: collapse; width: 100%; font-size: 14px; }
   th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid #8884; }
-  code { overflow-wrap: anywhere; }
+  td:nth-child(-n+3) { white-space: nowrap; }
+  td:last-child { overflow-wrap: anywhere; }
   tr.mismatch td { color: #cf222e; font-weight: 600; }
   @media (prefers-color-scheme: dark) { tr.mismatch td { color: #ff7b72; } }
 """
