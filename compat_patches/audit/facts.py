@@ -140,7 +140,7 @@ class StaticFacts:
         return None if text is None else source.parse_definition(text)
 
     def probe(self, reference: Target) -> Verdict | None:
-        return None
+        return Verdict(None, f"only running code can answer the probe {reference}")
 
 
 def look_at(target: Target, modules: Modules) -> Look:
@@ -182,11 +182,6 @@ def _described(found: Result, looker: Looker) -> dict[str, Any]:
     described.update(path=module.path, line=first, name=f"{code.module}:{code.qualname}")
     if len({source.tree_hash(each.node) for each in codes}) > 1:
         described["why"] = f"a condition decides which of {len(codes)} definitions it is"
-    elif not hidden and not _is_cached_property(code):
+    elif not hidden:
         described["text"] = module.lines(first, int(code.node.end_lineno or first))
     return described
-
-
-def _is_cached_property(code: Code) -> bool:
-    # The running engine sees no source in one either.
-    return any("cached_property" in ast.unparse(decorator) for decorator in code.node.decorator_list)

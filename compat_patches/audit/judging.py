@@ -105,7 +105,8 @@ class _Weighed:
 
     def _weigh(self, run: Runner | None, unclear: str) -> Verdict:
         if not self.patch.needed_if:
-            return Verdict(None, f"the patch has no needed_if{f'; {unclear}' if unclear else ''}")
+            there = unclear or ("its targets are there" if self.inside else self.window.reason)
+            return Verdict(None, f"the patch has no needed_if; {there}")
         found = evidence.decide(self.patch.needed_if, self.patch.target, self.release.facts)
         if found.ok is None and run is not None:
             return run(self.patch, self.release)
@@ -174,7 +175,7 @@ def _verdict(weighed: _Weighed, others: Iterable[_Weighed]) -> tuple[str, str]:
             return UNKNOWN, found.reason
         return NEEDED, f"{window}; {found.reason}"
     if found.ok is None:
-        return UNKNOWN, f"{window}; {found.reason}"
+        return UNKNOWN, found.reason
     if found.ok is False:
         return NOT_NEEDED, f"{window}; {found.reason}"
     defects = weighed.defects()

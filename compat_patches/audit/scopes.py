@@ -291,7 +291,7 @@ def _strings(node: ast.expr | None) -> tuple[str, ...] | None:
 # --- what makes names at run time ----------------------------------------------------------------------------------
 
 # The whole tree is walked only where the text has one of these.
-_HARMLESS = frozenset({"getattr", "hasattr", "setattr", "dir", "vars"})  # setattr only adds; that is `open`
+_HARMLESS = frozenset({"getattr", "hasattr", "setattr", "delattr", "dir", "vars"})  # setattr adds; that is `open`
 _MAKES_NAMES = re.compile(r"\b(?:globals|locals|vars|exec)\(|\bglobal\s|\bmodules\s*\[\s*__name__")
 
 

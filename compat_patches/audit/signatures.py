@@ -107,7 +107,7 @@ def what_hides(code: Code, looker: Looker) -> str:
     """Why the definition may not be what the name leads to: a decorator that may put anything there. "" if none is."""
     for decorator in code.node.decorator_list:
         name = _last_name(decorator)
-        if name in _TRANSPARENT or name in _PROPERTIES - {"cached_property"}:
+        if name in _TRANSPARENT or name in _PROPERTIES:
             continue
         if isinstance(code.node, ast.ClassDef):
             continue  # inspect.getsource finds a class by its name.

@@ -25,7 +25,7 @@ LOOKS = {
     judging.TOO_WIDE: Look("✗", "X", "wide", "bold red", "window too wide: inside of it, the defect is not there"),
     judging.TARGET_MISSING: Look("✗", "X", "missing", "bold red", "target missing: inside of it, nothing to patch"),
     judging.DRIFTED: Look("✗", "X", "drifted", "bold red", "drifted: another source than the pinned one"),
-    judging.UNKNOWN: Look("?", "?", "", "yellow", "unknown: the sources cannot tell; --run asks an environment"),
+    judging.UNKNOWN: Look("?", "?", "", "yellow", "unknown: the sources cannot tell"),
 }
 
 

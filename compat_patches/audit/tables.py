@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .judging import UNKNOWN, window_text
+from .judging import UNKNOWN, Judgement, window_text
 from .outcome import Outcome
 from .places import Release
 from .symbols import LOOKS, cell
@@ -31,15 +31,26 @@ def show(outcome: Outcome, console: Console, *, verbose: bool = False) -> None:
             if any(judgement.verdict == verdict for judgement in outcome.judgements):
                 _print(console, Text(f"  {cell(verdict, ascii_only=ascii_only):<10}", look.colour), look.meaning)
     shown = outcome.judgements if verbose else [j for j in outcome.judgements if j.is_mismatch or j.verdict == UNKNOWN]
-    for judgement in shown:
-        heading = f"\n{outcome.name_of(judgement.patch)} on {judgement.release.label}: {judgement.verdict}"
-        _print(console, Text(heading, LOOKS[judgement.verdict].colour))
-        _print(console, f"  {judgement.reason}")
+    for together in _grouped(shown):
+        first = together[0]
+        labels = ", ".join(judgement.release.label for judgement in together)
+        heading = f"\n{outcome.name_of(first.patch)} on {labels}: {first.verdict}"
+        _print(console, Text(heading, LOOKS[first.verdict].colour))
+        _print(console, f"  {first.reason}")
     for place in outcome.unread:
         _print(console, Text(f"\n{place.where}: not read", "bold red"))
         _print(console, f"  {place.why}")
     console.print()
     _print(console, Text(summary(outcome), "green" if outcome.is_fine else "bold red"))
+
+
+def _grouped(judgements: list[Judgement]) -> list[list[Judgement]]:
+    """Judgements of one patch that say the same of several releases, together."""
+    groups: dict[tuple[str, str, str], list[Judgement]] = {}
+    for judgement in judgements:
+        key = judgement.patch.qualified_id, judgement.verdict, judgement.reason
+        groups.setdefault(key, []).append(judgement)
+    return list(groups.values())
 
 
 def summary(outcome: Outcome) -> str:

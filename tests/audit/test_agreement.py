@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from compat_patches import evidence, manifest, source
-from compat_patches.audit import places, running
+from compat_patches.audit import judging, places, running
 from compat_patches.audit.facts import StaticFacts
 from compat_patches.audit.trees import UnreadableSource
 from compat_patches.discovery import builtin_manifest
@@ -40,11 +40,10 @@ def running_answers(release: places.Release) -> dict[str, Any]:
     return {patch.id: answer for patch, answer in zip(PATCHES, running.run_all(list(PATCHES), release), strict=True)}
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.id)
+@pytest.mark.parametrize("patch", [p for p in PATCHES if p.needed_if], ids=lambda patch: patch.id)
 def test_static_and_running_evidence_agree(
     patch: manifest.Patch, release: places.Release, running_answers: dict[str, Any]
 ) -> None:
-    assert patch.needed_if, "a built-in patch says when it is needed"
     static = evidence.decide(patch.needed_if, patch.target, release.facts)
     # The reasons have the found parameters, exceptions and hashes in them; so much agrees, too.
     assert (static.ok, static.reason) == (running_answers[patch.id].ok, running_answers[patch.id].reason)
@@ -57,7 +56,17 @@ from compat_patches.evidence import LiveFacts
 from compat_patches.manifest import Target
 from compat_patches import source
 facts, found = LiveFacts(), {}
+
+def survey(target):
+    node = facts.definition(target)
+    found[str(target)] = [facts.exists(target), facts.parameters(target), node and source.tree_hash(node)]
+
 for module in sys.argv[1:]:
+    if ":" in module:
+        target = Target.parse(module)
+        importlib.import_module(target.module)
+        survey(target)
+        continue
     importlib.import_module(module)
     for name, value in list(vars(sys.modules[module]).items()):
         # What a large module only imports is left out; looking it up would parse half of torch.
@@ -67,9 +76,7 @@ for module in sys.argv[1:]:
         if isinstance(value, type) and value.__module__ == module:
             names += [f"{name}.{inner}" for inner in [*vars(value), "surely_not"]]
         for each in names:
-            target = Target(module, each)
-            node = facts.definition(target)
-            found[str(target)] = [facts.exists(target), facts.parameters(target), node and source.tree_hash(node)]
+            survey(Target(module, each))
     found[f"{module}:surely_not"] = [False, None, None]
 print(json.dumps(found))
 """
@@ -82,28 +89,43 @@ MODULES = (
 )
 
 
-def test_the_files_are_never_wrong_about_the_modules_that_are_patched(release: places.Release) -> None:
-    modules = [name for name in MODULES if _has(release, name)]
-    root = Path(manifest.__file__).parents[1]
+def _survey(*names: str) -> dict[str, list[Any]]:
+    """What the running torch says of the names in modules, and of single targets."""
     done = subprocess.run(
-        [sys.executable, "-c", _SURVEY, *modules],
-        env={**os.environ, "COMPAT_PATCHES": "off", "PYTHONPATH": str(root)},
+        [sys.executable, "-c", _SURVEY, *names],
+        env={**os.environ, "COMPAT_PATCHES": "off", "PYTHONPATH": str(Path(manifest.__file__).parents[1])},
         capture_output=True,
         text=True,
         check=True,
     )
-    survey = json.loads(done.stdout)
-    assert len(survey) > 300
-    wrong, told = {}, 0
+    found: dict[str, list[Any]] = json.loads(done.stdout)
+    for answers in found.values():
+        answers[1] = None if answers[1] is None else tuple(answers[1])
+    return found
+
+
+def _contradictions(facts: StaticFacts, survey: dict[str, list[Any]]) -> dict[str, Any]:
+    wrong = {}
     for name, right in survey.items():
-        answers = _answers(release.facts, Target.parse(name))
-        if right[1] is not None:
-            right[1] = tuple(right[1])
+        answers = _answers(facts, Target.parse(name))
         if any(mine not in (None, its) for mine, its in zip(answers, right, strict=True)):
             wrong[name] = (answers, right)
-        told += answers[0] is not None
-    assert not wrong
-    assert told > 0.6 * len(survey)
+    return wrong
+
+
+def test_static_and_running_answers_about_all_targets_agree(release: places.Release) -> None:
+    steps = [step for patch in PATCHES for step in judging.window_of(patch, release.version).steps]
+    targets = {str(target) for step in steps for target in step.targets if step.action != "env"}
+    assert len(targets) > 20
+    assert _contradictions(release.facts, _survey(*sorted(targets))) == {}
+
+
+def test_the_files_are_never_wrong_about_the_modules_that_are_patched(release: places.Release) -> None:
+    survey = _survey(*[name for name in MODULES if _has(release, name)])
+    assert len(survey) > 300
+    assert _contradictions(release.facts, survey) == {}
+    told = [name for name in survey if _answers(release.facts, Target.parse(name))[0] is not None]
+    assert len(told) > 0.6 * len(survey)
 
 
 def _has(release: places.Release, module: str) -> bool:

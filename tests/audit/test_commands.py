@@ -137,7 +137,7 @@ def test_the_picture_shows_windows_evidence_and_mismatches(places: list[Path], s
 
 
 def test_names_in_a_picture_cannot_break_out(make_folder: Make, make_manifest: Make, tmp_path: Path) -> None:
-    table = 'target = "torch.a:C.f"\nneeded_if = { does_not_catch = "<script>alert(1)</script>" }'
+    table = 'target = "torch.a:C.f"\nneeded_if = { lacks_constant = "<script>alert(1)</script>" }'
     run(
         "audit",
         "--manifest",
