@@ -76,6 +76,17 @@ def _lacks_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
     return Verdict(False, f"{target} takes ({shown}), {' and '.join(_names(wanted))} included")
 
 
+def _has_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
+    found = facts.parameters(target)
+    if found is None:
+        return Verdict(None, f"cannot read the parameters of {target}")
+    lacking = [name for name in _names(wanted) if name not in found]
+    shown = ", ".join(found)
+    if lacking:
+        return Verdict(False, f"{target} takes ({shown}), not {' nor '.join(lacking)}")
+    return Verdict(True, f"{target} takes ({shown}), {' and '.join(_names(wanted))} included")
+
+
 def _lacks_attribute(wanted: Any, target: Target, facts: Facts) -> Verdict:
     for name in _names(wanted):
         sought = _relative(name, target)
@@ -130,6 +141,7 @@ def _probe(wanted: Any, target: Target, facts: Facts) -> Verdict:
 
 _KINDS: dict[str, Callable[[Any, Target, Facts], Verdict]] = {
     "lacks_parameter": _lacks_parameter,
+    "has_parameter": _has_parameter,
     "lacks_attribute": _lacks_attribute,
     "lacks_constant": _lacks_constant,
     "does_not_catch": _does_not_catch,

@@ -101,6 +101,7 @@ ACTIONS: dict[str, Action] = {
 
 EVIDENCE_KINDS: dict[str, Kind] = {
     "lacks_parameter": one_or_more(PARAMETER),
+    "has_parameter": one_or_more(PARAMETER),
     "lacks_attribute": one_or_more(NAME_OR_TARGET),
     "lacks_constant": one_or_more(TEXT),
     "does_not_catch": one_or_more(EXCEPTION),

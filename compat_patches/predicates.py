@@ -53,7 +53,7 @@ class Circumstances:
         version = facts.get("__version__")
         if version is None:
             return cls(None, None)
-        return cls(str(version), _build(facts))
+        return cls(str(version), build_of(facts))
 
     def version(self, distribution: str) -> str | None:
         """The version of a distribution, None where it is not installed."""
@@ -96,7 +96,7 @@ def torch_facts(torch_init: str | None = None) -> dict[str, Any]:
     unknown = {"__version__": "unknown"}
     try:
         with open(os.path.join(os.path.dirname(path), "version.py"), "rb") as file:
-            return unknown | _assignments(file.read())
+            return unknown | read_version_file(file.read())
     except (OSError, ValueError, SyntaxError, RecursionError):
         return unknown
 
@@ -111,7 +111,12 @@ def _find_torch() -> str | None:
     return spec.origin if spec is not None and spec.has_location else None
 
 
-def _assignments(text: bytes) -> dict[str, Any]:
+def read_version_file(text: bytes) -> dict[str, Any]:
+    """The names, and the literal values, that the text of a ``torch/version.py`` assigns.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: it is no Python.
+    """
     found: dict[str, Any] = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -131,7 +136,8 @@ def _assignments(text: bytes) -> dict[str, Any]:
 _BUILD_BY_NAME = {"hip": "rocm", "xpu": "xpu", "cuda": "cuda"}
 
 
-def _build(facts: Mapping[str, Any]) -> str | None:
+def build_of(facts: Mapping[str, Any]) -> str | None:
+    """What a torch is built for, from what its ``version.py`` says: cpu, cuda, rocm or xpu; None where it says none."""
     for name, build in _BUILD_BY_NAME.items():
         if facts.get(name):
             return build

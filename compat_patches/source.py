@@ -64,6 +64,15 @@ def definition_of(value: Any) -> Definition | None:
         text = inspect.getsource(inspect.unwrap(value))
     except (OSError, TypeError, ValueError, SyntaxError, tokenize.TokenError):
         return None
+    return parse_definition(text)
+
+
+def parse_definition(text: str) -> Definition | None:
+    """The syntax tree of a definition that was cut out of its file, as it stood there.
+
+    Returns:
+        None where the text holds no definition.
+    """
     # A method is indented. Dedenting would change the strings in it; a block around it does not.
     indented = text[:1].isspace()
     try:

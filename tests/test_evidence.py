@@ -72,6 +72,8 @@ def test_each_kind_of_a_manifest_can_be_decided():
         ("Derived.__new__", {"lacks_parameter": "blocking"}, (True, "takes (cls, enable_timing), not blocking")),
         ("Event", {"lacks_parameter": "enable_timing"}, (False, "takes (enable_timing), enable_timing included")),
         ("Event.static", {"lacks_parameter": "y"}, (True, "takes (x), not y")),
+        ("takes", {"has_parameter": ["b", "c"]}, (True, "takes (a, b, *args, c, **kwargs), b and c included")),
+        ("takes", {"has_parameter": ["b", "d"]}, (False, "takes (a, b, *args, c, **kwargs), not d")),
         ("takes", {"lacks_constant": "xpu"}, (True, "does not mention 'xpu'")),
         ("takes", {"lacks_constant": "cuda"}, (True, "does not mention 'cuda'")),
         ("takes", {"lacks_constant": "cpu"}, (False, "mentions 'cpu'")),

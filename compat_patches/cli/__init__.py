@@ -18,6 +18,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "disable": ("compat_patches.cli.startup:disable", "Take enable back."),
     "sitecustomize": ("compat_patches.cli.startup:sitecustomize", "Print a folder for PYTHONPATH that activates."),
     "demo": ("compat_patches.cli.demo:demo", "Show a call that fails without the patches and works with them."),
+    "audit": ("compat_patches.cli.audit:audit", "Hold the patches against the sources of torch releases."),
+    "diff": ("compat_patches.cli.audit:diff", "Show how upstream changed what a patch changes."),
+    "pin": ("compat_patches.cli.audit:pin", "Write the hashes of the sources that a patch is for."),
+    "expire": ("compat_patches.cli.audit:expire", "Find what can be deleted when old releases are given up."),
 }
 """Name, command and help of each command, so that `--help` imports none of them."""
 
