@@ -111,7 +111,7 @@ class StaticFacts:
             if content is None:
                 return None
             try:
-                says = predicates.read_version_file(content.decode())
+                says = predicates.read_version_file(content)
             except (SyntaxError, ValueError) as error:
                 raise UnreadableSource(f"{_VERSION_FILE} in {self.tree.place} cannot be parsed: {error}") from None
             # Only what JSON can keep; the rest of that file says nothing about the release.

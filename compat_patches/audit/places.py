@@ -140,7 +140,7 @@ def _signs(folder: str) -> tuple[str, str]:
     return os.path.join(folder, "pyvenv.cfg"), os.path.join(folder, "conda-meta")
 
 
-def _version_of(where: str, facts: StaticFacts) -> tuple[str, str]:
+def _version_of(where: str, facts: StaticFacts) -> tuple[str, str | None]:
     try:
         found: dict[str, Any] | None = facts.version_file()
     except UnreadableSource as error:

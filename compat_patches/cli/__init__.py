@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("compat_patches.cli.audit:diff", "Show how upstream changed what a patch changes."),
     "pin": ("compat_patches.cli.audit:pin", "Write the hashes of the sources that a patch is for."),
     "expire": ("compat_patches.cli.audit:expire", "Find what can be deleted when old releases are given up."),
+    "lint": ("compat_patches.cli.lint:lint", "Find torch.cuda API that has a device-neutral form."),
+    "fix": ("compat_patches.cli.fix:fix", "Rewrite what can be rewritten safely."),
 }
 """Name, command and help of each command, so that `--help` imports none of them."""
 
