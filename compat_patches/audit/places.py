@@ -37,7 +37,7 @@ class Release:
 
     where: str
     version: str
-    build: str
+    build: str | None
     facts: StaticFacts
     python: str | None = None
     label: str = ""
