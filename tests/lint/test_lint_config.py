@@ -128,6 +128,39 @@ def test_further_tables_come_from_the_configuration(tmp_path: Path) -> None:
     assert _found(tmp_path) == [("a.py", name), ("b.py", name), ("b.py", name), ("b.py", name)]
 
 
+def test_names_of_the_users_are_rewritten_too(tmp_path: Path) -> None:
+    pytest.importorskip("libcst")
+    from compat_patches.lint import fixing
+
+    (tmp_path / "more.toml").write_text(
+        "[table]\nschema = 1\n"
+        '[[migration]]\nname = "mine.platform.mem_get_info"\nrule = "mine"\nrewrite = "call"\n'
+        'replacement = "torch.accelerator.get_memory_info"\n'
+        '[[migration]]\nname = "mine.platform.seed"\nrule = "mine"\nrewrite = "name"\nreplacement = "ours.seed"\n'
+    )
+    (tmp_path / "a.py").write_text(
+        "from mine import platform\n"
+        "from mine.platform import mem_get_info\n"
+        "platform.mem_get_info(device=0)\n"
+        "mem_get_info()\n"
+        "platform.seed()\n"
+    )
+    options = running.Options((tmp_path / "a.py",), (2, 15), tables=(tmp_path / "more.toml",))
+    (fixed,) = fixing.fix(running.run(options))
+    assert isinstance(fixed, fixing.Fixed)
+    assert fixed.text == (
+        "import torch\n"
+        "from mine import platform\n"
+        "from torch.accelerator import get_memory_info as mem_get_info\n"
+        "torch.accelerator.get_memory_info(0)\n"
+        "mem_get_info()\n"
+        "platform.seed()\n"
+    )
+    assert [verdict.reason for verdict in fixed.verdicts if not verdict.rewritten] == [
+        "ours.seed is no name of torch, and its import is to be written by hand"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
