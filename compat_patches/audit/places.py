@@ -30,14 +30,14 @@ class Release:
     Attributes:
         where: what the user wrote.
         version: what ``torch/version.py`` says, with its local part.
-        build: cpu, cuda, rocm or xpu, as that file says.
+        build: cpu, cuda, rocm or xpu, as that file says; None where it does not say.
         facts: answers about targets.
         python: the interpreter that can run it, None for a wheel.
     """
 
     where: str
     version: str
-    build: str
+    build: str | None
     facts: StaticFacts
     python: str | None = None
     label: str = ""
@@ -140,7 +140,7 @@ def _signs(folder: str) -> tuple[str, str]:
     return os.path.join(folder, "pyvenv.cfg"), os.path.join(folder, "conda-meta")
 
 
-def _version_of(where: str, facts: StaticFacts) -> tuple[str, str]:
+def _version_of(where: str, facts: StaticFacts) -> tuple[str, str | None]:
     try:
         found: dict[str, Any] | None = facts.version_file()
     except UnreadableSource as error:
