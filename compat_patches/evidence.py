@@ -65,6 +65,26 @@ def decide(needed_if: Mapping[str, Any], target: Target, facts: Facts) -> Verdic
     return Verdict(True, "; ".join(reasons))
 
 
+def drift(target: Target, pins: Mapping[str, tuple[str, ...]], facts: Facts) -> str | None:
+    """Whether upstream's source is another one than those that a patch was written against.
+
+    Args:
+        target: what the pins are about.
+        pins: hashes by release.
+        facts: what is known of the target.
+
+    Returns:
+        The reason, None where the source is one of the pinned.
+    """
+    node = facts.definition(target)
+    found = None if node is None else source.tree_hash(node)
+    known = {text: release for release, hashes in pins.items() for text in hashes}
+    if found is not None and any(found.startswith(text) for text in known):
+        return None
+    pinned = ", ".join(f"{text} ({release})" for text, release in known.items())
+    return f"the source of {target} is {found or 'unreadable'}, and the patch was written against {pinned}"
+
+
 def _lacks_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
     found = facts.parameters(target)
     if found is None:

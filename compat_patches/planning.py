@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from . import actions, evidence, predicates, source
+from . import actions, evidence, predicates
 from .manifest import Patch, Step
 from .predicates import Circumstances
 from .verdict import Verdict
@@ -97,18 +97,7 @@ def _weigh(admission: Admission) -> Verdict:
             raise Skip(f"unproven on a pre-release: {verdict.reason}, and {found.reason}")
         verdict = replace(verdict, reason=f"{verdict.reason}; {found.reason}")
     for step in admission.steps:
-        if step.pins:
-            _compare_with_pins(step, facts)
+        drifted = evidence.drift(step.target, step.pins, facts) if step.pins else None
+        if drifted is not None:
+            raise Skip(f"drifted: {drifted}")
     return verdict
-
-
-def _compare_with_pins(step: Step, facts: evidence.LiveFacts) -> None:
-    node = facts.definition(step.target)
-    found = None if node is None else source.tree_hash(node)
-    known = {text: release for release, hashes in step.pins.items() for text in hashes}
-    if found is None or not any(found.startswith(text) for text in known):
-        pinned = ", ".join(f"{text} ({release})" for text, release in known.items())
-        raise Skip(
-            f"drifted: the source of {step.target} is {found or 'unreadable'}, "
-            f"and the patch was written against {pinned}"
-        )

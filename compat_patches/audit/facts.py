@@ -112,7 +112,7 @@ class StaticFacts:
                 return None
             try:
                 says = predicates.read_version_file(content)
-            except (SyntaxError, ValueError) as error:
+            except (SyntaxError, ValueError, RecursionError) as error:
                 raise UnreadableSource(f"{_VERSION_FILE} in {self.tree.place} cannot be parsed: {error}") from None
             # Only what JSON can keep; the rest of that file says nothing about the release.
             says = {name: value for name, value in says.items() if value is None or isinstance(value, str | bool)}

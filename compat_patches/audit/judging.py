@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from .. import evidence, predicates, source
+from .. import evidence, predicates
 from ..manifest import Patch, Step, Target
 from ..predicates import Circumstances
 from ..verdict import Verdict
@@ -116,16 +116,8 @@ class _Weighed:
         return found
 
     def _look_for_drift(self) -> str:
-        for step in self.steps:
-            if not step.pins:
-                continue
-            node = self.release.facts.definition(step.target)
-            found = None if node is None else source.tree_hash(node)
-            known = {text: release for release, hashes in step.pins.items() for text in hashes}
-            if found is None or not any(found.startswith(text) for text in known):
-                pinned = ", ".join(f"{text} ({release})" for text, release in known.items())
-                return f"the source of {step.target} is {found or 'unreadable'}, and the patch was written for {pinned}"
-        return ""
+        drifts = (evidence.drift(step.target, step.pins, self.release.facts) for step in self.steps if step.pins)
+        return next(filter(None, drifts), "")
 
     def defects(self) -> frozenset[tuple[str, str]]:
         """The defects that are there, each as a kind of evidence and one name; asked one by one.

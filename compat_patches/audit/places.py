@@ -30,7 +30,7 @@ class Release:
     Attributes:
         where: what the user wrote.
         version: what ``torch/version.py`` says, with its local part.
-        build: cpu, cuda, rocm or xpu, as that file says.
+        build: cpu, cuda, rocm or xpu, as that file says; None where it does not say.
         facts: answers about targets.
         python: the interpreter that can run it, None for a wheel.
     """

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import CompatPatchesError
+from .output import print_json
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -98,7 +99,7 @@ def audit(
         if html is not None:
             html.write_text(picture.as_html(found), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(documents.as_document(found), indent=2))
+        print_json(documents.as_document(found))
     else:
         tables.show(found, _console(), verbose=verbose)
     sys.exit(0 if found.is_fine else 1)
@@ -266,22 +267,17 @@ def expire(
         wrong = {patch.id: expiry.contradictions(patch, found.judgements) for patch in patches}
         wrong = {name: texts for name, texts in wrong.items() if texts}
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "schema": 1,
-                    "oldest_torch": str(oldest),
-                    "expired": [
-                        {"id": one.patch.id, "reason": one.why, "steps": [number + 1 for number in one.steps]}
-                        for one in gone
-                    ],
-                    "lines": [{"path": o.path, "first": o.first, "last": o.last, "what": o.what} for o in lines],
-                    "contradictions": wrong,
-                    "unread": [{"where": place.where, "reason": place.why} for place in found.unread],
-                },
-                indent=2,
-            )
-        )
+        document = {
+            "schema": 1,
+            "oldest_torch": str(oldest),
+            "expired": [
+                {"id": one.patch.id, "reason": one.why, "steps": [number + 1 for number in one.steps]} for one in gone
+            ],
+            "lines": [asdict(part) for part in lines],
+            "contradictions": wrong,
+            "unread": [{"where": place.where, "reason": place.why} for place in found.unread],
+        }
+        print_json(document)
     else:
         _show_expired(oldest, gone, lines, wrong)
         for place in found.unread:

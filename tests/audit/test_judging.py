@@ -103,7 +103,7 @@ def test_pins(verdicts: Callable[..., list[Judgement]]) -> None:
     assert judgement.verdict == "unknown"  # There is no needed_if; the pin is fine.
     (judgement,) = verdicts("2.10.1", {"torch/a.py": "def f(x): return x - 1"}, table)
     assert judgement.verdict == "drifted"
-    assert f"the patch was written for {source.tree_hash(node)} (2.10.0)" in judgement.reason
+    assert f"the patch was written against {source.tree_hash(node)} (2.10.0)" in judgement.reason
 
 
 def test_an_injected_name_may_be_missing_but_not_what_holds_it(verdicts: Callable[..., list[Judgement]]) -> None:
