@@ -14,7 +14,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -25,7 +24,7 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import MissingTargetError, PatchError
 from .functions import (
@@ -48,8 +47,7 @@ class NotNeeded(Exception):
     """There is nothing to do; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What will be written into a slot.
 
     Attributes:

@@ -15,7 +15,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import actions, compiling, copies, discovery, importing, manifest, planning
 from .catalogue import Catalogue
@@ -23,9 +24,11 @@ from .errors import CompatPatchesError, ManifestError, PatchError, UnknownPatchE
 from .layers import Layer, Layers
 from .manifest import Manifest, Patch
 from .predicates import Circumstances
-from .report import PatchStatus
 from .settings import Settings
 from .target import MISSING, ModuleSlot, Slot
+
+if TYPE_CHECKING:
+    from .report import PatchStatus
 
 log = logging.getLogger("compat_patches")
 
@@ -334,6 +337,9 @@ class Engine:
         return [self._status_of(record) for record in records if names or record.layers or record.state == "failed"]
 
     def _status_of(self, record: _Record) -> PatchStatus:
+        # Only who looks needs it; and no module is imported under the lock.
+        from .report import PatchStatus
+
         with _lock:
             self._look(record)
             patch = record.patch
@@ -487,7 +493,7 @@ class Engine:
         for plan in strangers:
             held = [slot for slot in found if slot.holds(plan.below)]
             if plan.slot.title in rebinding:
-                plans = plans + [replace(plan, slot=slot) for slot in held]
+                plans = plans + [plan._replace(slot=slot) for slot in held]
             else:
                 left_alone += [slot.title for slot in held]
         return plans, list(dict.fromkeys(left_alone))

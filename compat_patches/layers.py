@@ -6,9 +6,9 @@ Pure bookkeeping. Nothing here imports, logs or calls a patch's code; the engine
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .actions import Plan
 from .target import MISSING, ModuleSlot, Slot
@@ -33,19 +33,18 @@ class Layer:
     under: Any = MISSING
 
 
-@dataclass(slots=True)
-class Standing:
+class Standing(NamedTuple):
     """How a layer stands: ``applied``, ``overlaid`` or ``lost``, and why."""
 
     state: str
     reason: str = ""
 
 
-@dataclass(slots=True)
 class Layers:
     """All layers of this process, by slot, the earliest first."""
 
-    _stacks: dict[tuple[str, int, Any], list[Layer]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._stacks: dict[tuple[str, int, Any], list[Layer]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._stacks.values()))

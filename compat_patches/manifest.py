@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ManifestError
 
@@ -18,8 +17,12 @@ LARGEST_MANIFEST = 16 * 1024 * 1024
 """Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+_NONE: Mapping[str, Any] = {}
+
+# Named tuples, as making a dataclass takes eight times as long: these are made in every process that imports torch.
+
+
+class Target(NamedTuple):
     """What a patch changes: ``package.module:Qualified.name``, the left side always an importable module."""
 
     module: str
@@ -43,8 +46,7 @@ class Target:
         return f"{self.module}:{self.qualname}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One change to one target; a patch has one or more, applied together or not at all."""
 
     target: Target
@@ -56,7 +58,7 @@ class Step:
     mode: str = "setdefault"
     rebind: bool = False
     requires: tuple[str, ...] = ()
-    pins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pins: Mapping[str, tuple[str, ...]] = _NONE
     sample: str | None = None
 
     @property
@@ -64,8 +66,7 @@ class Step:
         return (self.target, *self.also_bind)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(NamedTuple):
     """One declared patch. ``manifest`` is the name of the manifest that declares it."""
 
     manifest: str
@@ -79,7 +80,7 @@ class Patch:
     requires: tuple[str, ...] = ()
     marker: str | None = None
     build: tuple[str, ...] = ()
-    needed_if: Mapping[str, Any] = field(default_factory=dict)
+    needed_if: Mapping[str, Any] = _NONE
     scope: str = "process"
     enabled: bool = True
     irreversible: bool = False
@@ -99,8 +100,7 @@ class Patch:
         return frozenset(step.target.root for step in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """A checked manifest. ``digest`` is the SHA-256 of its bytes, in hexadecimal digits."""
 
     name: str
@@ -228,7 +228,7 @@ def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
     )
 
 
-_OWN_KEYS = frozenset(Patch.__dataclass_fields__) - {"manifest", "steps"}
+_OWN_KEYS = frozenset(Patch._fields) - {"manifest", "steps"}
 
 
 def _build_step(table: Mapping[str, Any]) -> Step:

@@ -5,7 +5,7 @@ Calls foreign code (implementations, their factories, probes) and owns no state:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from . import actions, evidence, predicates
 from .manifest import Patch, Step
@@ -17,8 +17,7 @@ class Skip(Exception):
     """The patch is not to be applied here; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """A patch that is for these circumstances, with the steps that are, and why."""
 
     patch: Patch
@@ -56,7 +55,7 @@ def admit(patch: Patch, circumstances: Circumstances, *, force: bool) -> Admissi
         refusals += refused
         if not refused:
             steps.append(step)
-            verdict = replace(verdict, needs_evidence=verdict.needs_evidence or needs_evidence)
+            verdict = verdict._replace(needs_evidence=verdict.needs_evidence or needs_evidence)
     if not steps and not force:
         raise Skip("; ".join(refusals))
     return Admission(patch, tuple(steps) or patch.steps, verdict, force)
@@ -95,7 +94,7 @@ def _weigh(admission: Admission) -> Verdict:
             raise Skip(f"not needed: {found.reason}")
         if found.ok is None and verdict.needs_evidence:
             raise Skip(f"unproven on a pre-release: {verdict.reason}, and {found.reason}")
-        verdict = replace(verdict, reason=f"{verdict.reason}; {found.reason}")
+        verdict = verdict._replace(reason=f"{verdict.reason}; {found.reason}")
     for step in admission.steps:
         drifted = evidence.drift(step.target, step.pins, facts) if step.pins else None
         if drifted is not None:

@@ -11,8 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import answers
 from .manifest import Patch
@@ -24,8 +23,10 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+_NONE: Mapping[str, str] = {}
+
+
+class Circumstances(NamedTuple):
     """What predicates are asked about: this process, or one that a test simulates.
 
     Attributes:
@@ -38,8 +39,8 @@ class Circumstances:
 
     torch: str | None
     build: str | None
-    versions: Mapping[str, str] = field(default_factory=dict)
-    markers: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = _NONE
+    markers: Mapping[str, str] = _NONE
     accelerator: str | None = None
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +35,15 @@ class PatchStatus:
     target: str
     summary: str
     traceback: str | None = None
+
+
+def as_data(record: Any) -> Any:
+    """A declaration as data that JSON can hold: named tuples become dictionaries by field, all the way down."""
+    if isinstance(record, tuple) and hasattr(record, "_asdict"):
+        return {name: as_data(value) for name, value in record._asdict().items()}
+    if isinstance(record, Mapping):
+        return {key: as_data(value) for key, value in record.items()}
+    return [as_data(value) for value in record] if isinstance(record, list | tuple) else record
 
 
 def as_document(statuses: Iterable[PatchStatus], torch: str | None) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import asdict
 
 import click
 
 import compat_patches
 from compat_patches.env_override import engine
 from compat_patches.errors import CompatPatchesError
-from compat_patches.report import as_document
+from compat_patches.report import as_data, as_document
 
 from .output import print_json, print_table
 
@@ -26,7 +25,7 @@ def list_(names: tuple[str, ...], as_json: bool) -> None:
     except CompatPatchesError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
-        print_json([asdict(patch) for patch in patches])
+        print_json([as_data(patch) for patch in patches])
         return
     print_table(
         ("patch", "manifest", "requires", "summary"),
