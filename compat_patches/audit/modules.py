@@ -44,7 +44,8 @@ class Modules:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.visited: dict[str, str | None] = {}
-        self._kept: OrderedDict[str, tuple[Module, str | None]] = OrderedDict()
+        self._kept: OrderedDict[str, Module] = OrderedDict()
+        self._sought: dict[str, dict[str, str | None]] = {}
 
     def has(self, name: str) -> bool:
         """Whether there is such a module, whatever it is made of."""
@@ -70,31 +71,31 @@ class Modules:
         Raises:
             UnreadableSource: the file is damaged, or this Python cannot parse it.
         """
+        path = self._source_path(name)
         if name in self._kept:
             self._kept.move_to_end(name)
-            module, digest = self._kept[name]
-            self.visited[module.path] = digest
-            return module
-        path = self._source_path(name)
+            return self._kept[name]
         content = None if path is None else self.tree.read(path)
         if path is None or content is None:
             return None
         module = _parse(name, path, content, self.tree.place)
-        self._kept[name] = module, digest_of(content)
-        while len(self._kept) > 1 and sum(len(kept.text) for kept, _ in self._kept.values()) > _KEPT:
+        self._kept[name] = module
+        while len(self._kept) > 1 and sum(len(kept.text) for kept in self._kept.values()) > _KEPT:
             self._kept.popitem(last=False)
         return module
 
     def _source_path(self, name: str) -> str | None:
-        if name in self._kept:
-            return self._kept[name][0].path
-        folder = _folder(name)
-        for path in (f"{folder}/__init__.py", f"{folder}.py"):
-            content = self.tree.read(path)
-            self.visited[path] = digest_of(content)
-            if content is not None:
-                return path
-        return None
+        if name not in self._sought:
+            folder = _folder(name)
+            digests: dict[str, str | None] = {}
+            for path in (f"{folder}/__init__.py", f"{folder}.py"):
+                digests[path] = digest_of(self.tree.read(path))
+                if digests[path] is not None:
+                    break
+            self._sought[name] = digests
+        digests = self._sought[name]
+        self.visited.update(digests)
+        return next((path for path, digest in digests.items() if digest is not None), None)
 
 
 def _folder(name: str) -> str:

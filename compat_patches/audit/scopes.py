@@ -296,30 +296,49 @@ _MAKES_NAMES = re.compile(r"\b(?:globals|locals|vars|exec)\(|\bglobal\s|\bmodule
 
 
 def _find_what_makes_names(tree: ast.Module, scope: Scope) -> None:
-    nodes = list(ast.walk(tree))
-    reading = {
-        id(node.value)
-        for node in nodes
-        if (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load))
-        or (isinstance(node, ast.Attribute) and node.attr in ("get", "items", "keys", "values", "copy"))
-    }
-    for node in nodes:
-        if isinstance(node, ast.Global):
-            for name in node.names:
-                scope.names[name] = (*scope.names.get(name, (UNBOUND,)), VALUE)
-        elif isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name == "globals" and id(node) not in reading:
-                scope.open = "names are made with globals()"
-            if any(map(_is_own_module, node.args)) and name not in _HARMLESS:
-                scope.replaced = "it hands itself to a function that may change it"
-        elif isinstance(node, ast.Assign) and any(map(_is_own_module, node.targets)):
-            scope.replaced = "it puts another object in its place in sys.modules"
-        elif _is_own_module(node) and scope.open is None:
-            scope.open = "it looks itself up in sys.modules"
-    for statement in tree.body:
-        if any(map(_makes_names_here, _outside_of_functions(statement))):
-            scope.open = scope.open or "names are made with vars(), locals() or exec()"
+    """Walk the whole tree once, and note in the scope what makes names that no statement binds."""
+    reading: set[int] = set()
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, in_function = waiting.pop()
+        match node:
+            case ast.Subscript(ctx=ast.Load()):
+                reading.add(id(node.value))
+                _note_own_module(node, scope)
+            case ast.Subscript():
+                _note_own_module(node, scope)
+            case ast.Attribute(attr="get" | "items" | "keys" | "values" | "copy"):
+                reading.add(id(node.value))
+            case ast.Global():
+                for name in node.names:
+                    scope.names[name] = (*scope.names.get(name, (UNBOUND,)), VALUE)
+            case ast.Assign() if any(map(_is_own_module, node.targets)):
+                scope.replaced = "it puts another object in its place in sys.modules"
+            case ast.Call():
+                _note_call(node, scope, in_function, id(node) in reading)
+        inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for name in node._fields:
+            child = getattr(node, name, None)
+            if isinstance(child, ast.AST):
+                waiting.append((child, inside))
+            elif isinstance(child, list):
+                waiting.extend((item, inside) for item in child if isinstance(item, ast.AST))
+
+
+def _note_call(node: ast.Call, scope: Scope, in_function: bool, is_read: bool) -> None:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name == "globals" and not is_read:
+        scope.open = "names are made with globals()"
+    elif name in ("vars", "locals", "exec") and not in_function and len(node.args) <= (name == "exec"):
+        # In a function these make local names; with a namespace, names of that.
+        scope.open = scope.open or f"names are made with {name}()"
+    if name not in _HARMLESS and any(map(_is_own_module, node.args)):
+        scope.replaced = "it hands itself to a function that may change it"
+
+
+def _note_own_module(node: ast.Subscript, scope: Scope) -> None:
+    if _is_own_module(node):
+        scope.open = scope.open or "it looks itself up in sys.modules"
 
 
 def _is_own_module(node: ast.AST) -> bool:
@@ -327,18 +346,3 @@ def _is_own_module(node: ast.AST) -> bool:
         return False
     parts = dotted(node.value)
     return parts is not None and parts[-1] == "modules" and node.slice.id == "__name__"
-
-
-def _makes_names_here(node: ast.AST) -> bool:
-    """Whether a call outside of functions may make names of the module: in a function it would make local ones."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return False
-    namespaces = len(node.args) - (node.func.id == "exec")
-    return node.func.id in ("vars", "locals", "exec") and namespaces <= 0
-
-
-def _outside_of_functions(node: ast.AST) -> Iterable[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from _outside_of_functions(child)

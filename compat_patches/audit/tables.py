@@ -29,7 +29,7 @@ def show(outcome: Outcome, console: Console, *, verbose: bool = False) -> None:
             console.print(table)
         for verdict, look in LOOKS.items():
             if any(judgement.verdict == verdict for judgement in outcome.judgements):
-                _print(console, Text(f"  {cell(verdict, ascii_only=ascii_only):<10}", look.colour), look.meaning)
+                _print(console, Text(f"  {cell(verdict, ascii_only=ascii_only):<11}", look.colour), look.meaning)
     shown = outcome.judgements if verbose else [j for j in outcome.judgements if j.is_mismatch or j.verdict == UNKNOWN]
     for together in _grouped(shown):
         first = together[0]
