@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from .engine import Engine
 from .fields import BUILDS
@@ -27,14 +26,16 @@ def simulating(
     """Judge the patches of an engine by other circumstances; see :func:`compat_patches.simulate`."""
     if build is not None and build not in BUILDS:
         raise ValueError(f"found the build {build!r}, expected one of {', '.join(BUILDS)}")
+    from packaging.utils import canonicalize_name
+
     markers = {**_python_markers(python), **markers}
+    versions = {canonicalize_name(name): version for name, version in versions.items()}
 
     @contextlib.contextmanager
     def simulation() -> Iterator[list[PatchStatus]]:
         known = engine.circumstances
         before = engine.simulate(
-            replace(
-                known,
+            known._replace(
                 torch=known.torch if torch is None else torch,
                 build=known.build if build is None else build,
                 versions={**known.versions, **versions},

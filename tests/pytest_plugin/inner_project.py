@@ -96,6 +96,8 @@ class Project(Pytester):
         paths = [str(ROOT), str(self.path)]
         if not importlib.metadata.entry_points(group="pytest11", name="compat_patches"):
             paths.append(str(self.install_entry_point()))
+        if "PYTHONPATH" in os.environ:
+            paths.append(os.environ["PYTHONPATH"])
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
     def install_entry_point(self) -> Path:
