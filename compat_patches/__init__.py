@@ -5,6 +5,9 @@ target has been imported. ``COMPAT_PATCHES=off`` in the environment keeps the im
 
 Until torch is imported, this costs the import of three small modules and nothing from outside of the package but
 ``os`` and ``sys``.
+
+A startup file may import it before pytest, which would then warn that it cannot rewrite assertions in it, as it does
+for every distribution with a plugin; the word that it looks for is PYTEST_DONT_REWRITE.
 """
 
 from . import env_override
@@ -12,6 +15,7 @@ from . import env_override
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from .report import PatchStatus
@@ -33,6 +37,7 @@ __all__ = [
     "revert",
     "reverted",
     "selftest",
+    "simulate",
     "status",
     "verify",
 ]
@@ -107,6 +112,49 @@ def applied(*ids: str, force: bool = False) -> "AbstractContextManager[list[Patc
 def reverted(*ids: str) -> "AbstractContextManager[list[PatchStatus]]":
     """Keep patches undone while a ``with`` body is executed; the counterpart of :func:`applied`."""
     return env_override.engine().holding(*ids, wants=False)
+
+
+def simulate(
+    *,
+    torch: "str | None" = None,
+    build: "str | None" = None,
+    python: "str | None" = None,
+    accelerator: "str | None" = None,
+    versions: "Mapping[str, str] | None" = None,
+    markers: "Mapping[str, str] | None" = None,
+) -> "AbstractContextManager[list[PatchStatus]]":
+    """Judge patches by other circumstances while a ``with`` body is executed, for tests of their windows.
+
+    Only what predicates are asked about changes. Nothing else is faked: evidence is looked for in the code that is
+    installed, and a target that is not there is not there. Patches that the simulated circumstances refuse are undone,
+    those that they let through are applied, and afterwards reality decides again.
+
+    Args:
+        torch: a version of torch, such as ``2.10.0a0+abc.nv25.11``.
+        build: what torch is built for: cpu, cuda, rocm or xpu.
+        python: a version of Python, ``3.14`` or ``3.14.1``.
+        accelerator: the type of the accelerator, for who asks the circumstances for it; no predicate does.
+        versions: versions of other distributions, by name.
+        markers: values of PEP 508 marker variables, by name, such as ``{"sys_platform": "win32"}``.
+            What is left out, here and above, is as it really is.
+
+    Returns:
+        A context manager that gives how the patches stand under these circumstances.
+
+    Raises:
+        ValueError: a build or a version of Python that there cannot be.
+    """
+    from .simulation import simulating
+
+    return simulating(
+        env_override.engine(),
+        torch=torch,
+        build=build,
+        python=python,
+        accelerator=accelerator,
+        versions=versions or {},
+        markers=markers or {},
+    )
 
 
 def verify(*ids: str) -> "list[PatchStatus]":

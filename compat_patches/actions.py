@@ -170,7 +170,8 @@ def _wrap(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
             raise PatchError(f"{step.using} returned {stand_in!r} for {slot.title}; expected a function or a class")
         if stand_in is original:
             raise NotNeeded(f"{step.using} left {slot.title} as it is")
-        if isinstance(stand_in, FunctionType):
+        # Not isinstance: a wrapt proxy says that it is a function, and hands what is set on it to the original.
+        if type(stand_in) is FunctionType:
             if is_quiet(stand_in):
                 raise PatchError(
                     f"{step.using} returned the function that it had returned before, which was undone; expected a "
@@ -193,7 +194,7 @@ def _replace(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting,
     quietings = []
 
     def make(original: Any) -> Any:
-        if not isinstance(replacement, FunctionType):
+        if type(replacement) is not FunctionType:
             return replacement
         stand_in = copy_function(replacement)
         take_identity(stand_in, original, transparent=False)
@@ -237,7 +238,7 @@ def _noop(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
 
 def _inject(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
     value = _value(step)
-    if isinstance(value, FunctionType):
+    if type(value) is FunctionType:
         value = copy_function(value)
         value.__module__ = getattr(slot.owner, "__name__", value.__module__)
         value.__name__ = slot.name
@@ -314,7 +315,7 @@ def _rebuild_descriptor(slot: Slot, current: Any, make: Callable[[Any], Any]) ->
     elif binds and (callable(current) or issubclass(kind, _METHODS)) and not issubclass(kind, _CALLED_UNBOUND):
         return _rebuild_foreign(slot, current, make)
     stand_in = make(current)
-    if isinstance(stand_in, FunctionType):
+    if type(stand_in) is FunctionType:
         # Python does this for a function in the body of a class, not for one that is set later.
         if slot.name in _IMPLICIT:
             return _IMPLICIT[slot.name](stand_in)

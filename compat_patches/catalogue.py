@@ -51,6 +51,23 @@ class Catalogue:
                 self._by_group.setdefault(f"{declared.name}/{group}", []).append(patch)
         return list(declared.patches)
 
+    def remove(self, name: str) -> list[Patch]:
+        """Forget the manifest of that name.
+
+        Returns:
+            The patches that it declared; none where no such manifest is there.
+        """
+        declared = self._manifests.pop(name, None)
+        if declared is None:
+            return []
+        for patch in declared.patches:
+            del self._patches[patch.qualified_id]
+            _take_out(self._by_id, patch.id, patch)
+            for group in dict.fromkeys(patch.groups):
+                _take_out(self._by_group, group, patch)
+                _take_out(self._by_group, f"{name}/{group}", patch)
+        return list(declared.patches)
+
     def short_id(self, patch: Patch) -> str:
         """The id, qualified by the manifest where another manifest declares the same."""
         return patch.id if len(self._by_id[patch.id]) == 1 else patch.qualified_id
@@ -81,3 +98,9 @@ class Catalogue:
             known = {*self._by_id, *(group for group in self._by_group if "/" not in group)}
             raise UnknownPatchError(name, sorted(known))
         return by_id or by_group
+
+
+def _take_out(names: dict[str, list[Patch]], name: str, patch: Patch) -> None:
+    names[name] = [other for other in names[name] if other is not patch]
+    if not names[name]:
+        del names[name]

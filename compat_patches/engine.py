@@ -14,9 +14,9 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import actions, compiling, copies, discovery, importing, manifest, planning
 from .catalogue import Catalogue
@@ -47,6 +47,22 @@ class _Claim:
 
     wants: bool
     force: bool = False
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was wanted of one patch at some time, and how it stood; see :meth:`Engine.wishes`."""
+
+    wanted: bool
+    force: bool
+    claims: tuple[_Claim, ...]
+    note: tuple[str, str, str | None]
+
+    @property
+    def wants(self) -> bool:
+        """Whether the patch was to be applied."""
+        return self.claims[-1].wants if self.claims else self.wanted
 
 
 @dataclass(eq=False, slots=True)
@@ -139,6 +155,15 @@ class Engine:
             self.start(*new)
         return self.status(*(patch.qualified_id for patch in declared.patches))
 
+    def remove(self, name: str) -> None:
+        """Undo the patches of the manifest of that name and forget them; nothing where there is no such manifest."""
+        with _lock:
+            declared = [patch for known in self._catalogue.manifests if known.name == name for patch in known.patches]
+        self.revert(*(patch.qualified_id for patch in declared))
+        with _lock:
+            for patch in self._catalogue.remove(name):
+                self._records.pop(patch.qualified_id, None)
+
     @property
     def manifests(self) -> list[Manifest]:
         """The manifests that are loaded."""
@@ -182,6 +207,28 @@ class Engine:
         """
         previous, self._simulated = self._simulated, circumstances
         return previous
+
+    def judge_again(self) -> None:
+        """Ask the predicates once more about all patches that are wanted, as the circumstances have changed.
+
+        What they refuse now is undone; what they let through now is applied; what stays is not touched.
+        """
+        self._judge(self._select(()))
+
+    def _judge(self, records: list[_Record]) -> None:
+        for record in records:
+            with _lock:
+                wants, force = record.wants, record.forced
+            if not wants:
+                continue
+            try:
+                planning.admit(record.patch, self.circumstances, force=force)
+            except planning.Skip as skip:
+                with _lock:
+                    if record.wants and not record.patch.irreversible:
+                        self._drop(record)
+                self._note(record, "skipped", str(skip))
+        self._settle_all([record for record in records if record.wants])
 
     # --- what is wanted ----------------------------------------------------------------------------------------
 
@@ -310,9 +357,56 @@ class Engine:
         finally:
             with _lock:
                 for record, claim in claims:
+                    claim.left = True
                     if claim in record.claims:
                         record.claims.remove(claim)
             self._settle_all(records[::-1])
+            if force:
+                # Who wanted it before, without force, has it only where it is for this process.
+                self._judge(records)
+
+    def wishes(self) -> dict[str, Wish]:
+        """What is wanted of each patch now, by qualified id; :meth:`restore` brings it back."""
+        with _lock:
+            return {
+                qualified_id: Wish(
+                    record.wanted,
+                    record.force,
+                    tuple(record.claims),
+                    (record.state, record.reason, record.traceback),
+                )
+                for qualified_id, record in self._records.items()
+            }
+
+    def restore(self, wishes: Mapping[str, Wish]) -> None:
+        """Want again what was wanted at an earlier time.
+
+        Contexts that were open then and are still open count again, also where somebody who asked by name has passed
+        over them; those that were entered since and are still open keep the last word.
+
+        Args:
+            wishes: what :meth:`wishes` returned. Patches that are not in it are left alone.
+        """
+        changed: list[_Record] = []
+        with _lock:
+            for qualified_id, wish in wishes.items():
+                record = self._records.get(qualified_id)
+                if record is None:
+                    continue
+                claims = [claim for claim in wish.claims if not claim.left]
+                claims += [claim for claim in record.claims if claim not in wish.claims]
+                before = (record.wanted, record.force, record.claims)
+                if before != (wish.wanted, wish.force, claims):
+                    record.wanted, record.force, record.claims = wish.wanted, wish.force, claims
+                    changed.append(record)
+        self._settle_all(changed[::-1])
+        self._judge(changed)
+        with _lock:
+            for qualified_id, wish in wishes.items():
+                record = self._records.get(qualified_id)
+                # Skipped then, reverted now: to whoever looks it is as it was.
+                if record is not None and not (record.wants or record.layers or wish.wants):
+                    record.note(*wish.note)
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -335,6 +429,15 @@ class Engine:
                 if not record.layers and record.state == "overlaid":
                     record.note("reverted")
         return [self._status_of(record) for record in records if names or record.layers or record.state == "failed"]
+
+    def beneath(self, slot: Slot) -> tuple[Any, list[str]]:
+        """What stands in a slot beneath what this engine has put there. Changes nothing.
+
+        Returns:
+            The raw entry, and the qualified ids of the patches whose work somebody has taken out of the slot.
+        """
+        with _lock:
+            return self._layers.beneath(slot)
 
     def _status_of(self, record: _Record) -> PatchStatus:
         # Only who looks needs it; and no module is imported under the lock.

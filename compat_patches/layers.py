@@ -105,6 +105,20 @@ class Layers:
         # Of those that were put before it, one can stand there again alone; then this layer has gone.
         return found
 
+    def beneath(self, slot: Slot) -> tuple[Any, list[str]]:
+        """What stands in a slot beneath the layers of ours that are on top of it. Changes nothing.
+
+        Returns:
+            The raw entry, and the qualified ids of the patches whose layers somebody has taken out of the slot.
+        """
+        stack = self._stacks.get(slot.key, [])
+        lost = [layer.patch for layer in stack if not layer.lingering and self.standing(layer).state == "lost"]
+        found = slot.raw()
+        for layer in reversed(stack):
+            if slot.same(layer.plan.entry, found):
+                found = layer.below
+        return found, lost
+
     def take_off(self, layer: Layer) -> Standing:
         """Undo a layer, whatever was put on top of it since.
 
