@@ -97,6 +97,7 @@ class Engine:
         self._simulated: Circumstances | None = None
         self._torch_init: str | None = None
         self._started = False
+        self._circles_told: set[str] = set()
 
     def open(self) -> None:
         """Listen to the import system."""
@@ -206,6 +207,11 @@ class Engine:
                     record.note("skipped", unwanted)
                 else:
                     wanted.append(record)
+        with _lock:
+            circles = [text for text in self._catalogue.relations.circles if text not in self._circles_told]
+            self._circles_told.update(circles)
+        for text in circles:
+            log.warning("%s", text)
         self._settle_all(wanted)
 
     def _listed(self, names: tuple[str, ...]) -> set[str]:
@@ -279,7 +285,7 @@ class Engine:
                 # Who asks by name has the last word; contexts that are still open find nothing left to do.
                 record.claims.clear()
                 record.wanted, record.force = wanted, force
-        self._settle_all(records if wanted else records[::-1])
+        self._settle_all(records)
         return [self._status_of(record) for record in records]
 
     @contextlib.contextmanager
@@ -302,7 +308,7 @@ class Engine:
                 for record, claim in claims:
                     if claim in record.claims:
                         record.claims.remove(claim)
-            self._settle_all(records[::-1])
+            self._settle_all(records)
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -355,14 +361,22 @@ class Engine:
 
     def _settle_all(self, records: list[_Record], *, late: bool = True) -> None:
         """Bring patches to where they are wanted. One that fails does not keep the others from it."""
+        with _lock:
+            ordered = self._in_order(records)
         failures = []
-        for record in records:
+        for record in ordered:
             try:
                 self._settle(record, late)
             except PatchError as error:
                 failures.append(error)
         if failures:
             raise failures[0]
+
+    def _in_order(self, records: list[_Record]) -> list[_Record]:
+        """What is to be undone, the last first, and then what is to be applied, each after those it comes after."""
+        named = {record.patch.qualified_id: record for record in records}
+        ordered = [named[qualified_id] for qualified_id in self._catalogue.relations.order(named)]
+        return [r for r in reversed(ordered) if not r.wants] + [r for r in ordered if r.wants]
 
     def _settle(self, record: _Record, late: bool) -> None:
         acted = bool(record.acting)
@@ -393,7 +407,10 @@ class Engine:
     def _advance(self, record: _Record, late: bool) -> None:
         for _ in range(_MOST_PLANS):
             with _lock:
-                if not record.wants or self._in_effect(record):
+                if not record.wants:
+                    return
+                self._refuse(record)
+                if self._in_effect(record):
                     return
                 force = record.forced
             admission = planning.admit(record.patch, self.circumstances, force=force)
@@ -436,10 +453,15 @@ class Engine:
         left_alone: list[str] = []
         if late:
             plans, left_alone = self._with_copies(record, plans)
+        with _lock:
+            reason = "; ".join([reason, *self._catalogue.relations.remarks(record.patch.qualified_id)])
         if left_alone:
             reason += f"; copies made before were left alone: {', '.join(left_alone)}"
         with _lock:
-            if not record.wants or self._in_effect(record):
+            if not record.wants:
+                return True
+            self._refuse(record)
+            if self._in_effect(record):
                 return True
             # What is left of an earlier time was lost.
             self._abandon(record)
@@ -449,6 +471,18 @@ class Engine:
             record.note("applied", reason)
         log.debug("%s applied: %s", record.patch.qualified_id, reason)
         return True
+
+    def _refuse(self, record: _Record) -> None:
+        """Keep a patch away from one that it conflicts with. Under the lock.
+
+        Raises:
+            planning.Skip: another is applied already.
+        """
+        if record.acting:
+            return
+        for other in self._catalogue.relations.conflicts(record.patch.qualified_id):
+            if self._records[other].acting:
+                raise planning.Skip(f"conflicts with {other}, which is applied; revert that first to have this one")
 
     def _with_copies(self, record: _Record, plans: list[actions.Plan]) -> tuple[list[actions.Plan], list[str]]:
         """Add plans for the copies by value that the patch rebinds; name those that it leaves alone."""

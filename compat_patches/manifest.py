@@ -81,6 +81,9 @@ class Patch:
     marker: str | None = None
     build: tuple[str, ...] = ()
     needed_if: Mapping[str, Any] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
     scope: str = "process"
     enabled: bool = True
     irreversible: bool = False
