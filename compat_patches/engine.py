@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from . import actions, compiling, copies, discovery, importing, manifest, planning
+from . import actions, claims, compiling, copies, discovery, importing, manifest, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, ManifestError, PatchError, UnknownPatchError
 from .layers import Layer, Layers
@@ -467,22 +467,34 @@ class Engine:
             self._abandon(record)
             if not all(plan.slot.holds(plan.below) for plan in plans):
                 return False
-            self._layers.put(record.patch.qualified_id, plans, record.layers)
+            self._yield_to(claims.claim(record.patch.qualified_id))
+            try:
+                self._layers.put(record.patch.qualified_id, plans, record.layers)
+            except BaseException:
+                claims.release(record.patch.qualified_id)
+                raise
             record.note("applied", reason)
         log.debug("%s applied: %s", record.patch.qualified_id, reason)
         return True
 
     def _refuse(self, record: _Record) -> None:
-        """Keep a patch away from one that it conflicts with. Under the lock.
+        """Keep a patch away from those that it conflicts with, and from itself in another copy of us. Under the lock.
 
         Raises:
             planning.Skip: another is applied already.
         """
         if record.acting:
             return
-        for other in self._catalogue.relations.conflicts(record.patch.qualified_id):
+        name = record.patch.qualified_id
+        for other in self._catalogue.relations.conflicts(name):
             if self._records[other].acting:
                 raise planning.Skip(f"conflicts with {other}, which is applied; revert that first to have this one")
+        self._yield_to(claims.holder(name))
+
+    @staticmethod
+    def _yield_to(holder: str | None) -> None:
+        if holder is not None:
+            raise planning.Skip(f"applied already by another copy of compat_patches in this process, from {holder}")
 
     def _with_copies(self, record: _Record, plans: list[actions.Plan]) -> tuple[list[actions.Plan], list[str]]:
         """Add plans for the copies by value that the patch rebinds; name those that it leaves alone."""
@@ -516,6 +528,7 @@ class Engine:
         if not all(map(self._layers.awaken, lingering)):
             return False
         if lingering:
+            claims.claim(record.patch.qualified_id)
             self._watch(record, record.modules)
             record.note("applied")
         self._look(record)
@@ -552,6 +565,7 @@ class Engine:
             if standing is not None and standing.state == "overlaid":
                 reasons.append(standing.reason)
         record.layers = [layer for layer in record.layers if self._layers.holds(layer)]
+        claims.release(record.patch.qualified_id)
         return list(dict.fromkeys(reasons))
 
     def _abandon(self, record: _Record) -> None:

@@ -211,6 +211,11 @@ PATCH_FIELDS: dict[str, Field] = {
         "Several changes that belong together, each with fields of its own, instead of `target` and `action`.",
     ),
     "needed_if": Field(_EVIDENCE_TABLE, "Evidence in the installed code that the defect is there.", default={}),
+    "skip_if_marked": Field(
+        one_or_more(NAME_OR_TARGET),
+        "Another tool's mark that it has patched the target: an attribute of what stands there, or a name anywhere "
+        "('package.module:Qualified.name'). Where it is there and true, the patch is skipped.",
+    ),
     "after": Field(
         _PATCH_NAMES,
         "Of these and this one, as far as they can be applied at the same time, this comes last.",

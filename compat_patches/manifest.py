@@ -81,6 +81,7 @@ class Patch:
     marker: str | None = None
     build: tuple[str, ...] = ()
     needed_if: Mapping[str, Any] = field(default_factory=dict)
+    skip_if_marked: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -208,11 +209,14 @@ def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
         value = table.get(key, PATCH_FIELDS[key].default)
         return tuple(value) if isinstance(value, list) else value
 
+    marks = table.get("skip_if_marked", [])
+
     steps = table.get("step")
     return Patch(
         manifest=manifest,
         steps=tuple(map(_build_step, steps)) if steps else (_build_step({**table, "requires": []}),),
-        **{key: get(key) for key in PATCH_FIELDS if key not in STEP_FIELDS and key != "step"},
+        skip_if_marked=tuple(marks) if isinstance(marks, list) else (marks,),
+        **{key: get(key) for key in PATCH_FIELDS if key not in {*STEP_FIELDS, "step", "skip_if_marked"}},
     )
 
 

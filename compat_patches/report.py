@@ -67,6 +67,7 @@ def explanation(patch: Patch, status: PatchStatus) -> str:
         "marker": patch.marker,
         "build": ", ".join(patch.build),
         "needed if": ", ".join(f"{kind} = {wanted}" for kind, wanted in patch.needed_if.items()),
+        "skipped if": f"marked by {' or '.join(patch.skip_if_marked)}" if patch.skip_if_marked else "",
         "after": ", ".join(patch.after),
         "before": ", ".join(patch.before),
         "conflicts": ", ".join(patch.conflicts),
