@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .errors import ManifestError, UnknownPatchError
 from .manifest import Manifest, Patch
+from .relations import Relations
 
 
 class Catalogue:
@@ -16,11 +17,19 @@ class Catalogue:
         self._by_id: dict[str, list[Patch]] = {}
         self._by_group: dict[str, list[Patch]] = {}
         self._patches: dict[str, Patch] = {}
+        self._relations: Relations | None = None
 
     @property
     def manifests(self) -> list[Manifest]:
         """The manifests, in the order in which they came."""
         return list(self._manifests.values())
+
+    @property
+    def relations(self) -> Relations:
+        """What is between the patches, as far as they are loaded."""
+        if self._relations is None:
+            self._relations = Relations(self._patches)
+        return self._relations
 
     def add(self, declared: Manifest) -> list[Patch]:
         """Take in a manifest.
@@ -43,6 +52,7 @@ class Catalogue:
                 ],
             )
         self._manifests[declared.name] = declared
+        self._relations = None
         for patch in declared.patches:
             self._patches[patch.qualified_id] = patch
             self._by_id.setdefault(patch.id, []).append(patch)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import actions, compiling, copies, discovery, importing, manifest, planning
+from . import actions, claims, compiling, copies, discovery, importing, manifest, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, ManifestError, PatchError, UnknownPatchError
 from .layers import Layer, Layers
@@ -117,6 +117,7 @@ class Engine:
         self._torch_init: str | None = None
         self._started = False
         self.complaints: list[str] = []
+        self._circles_told: set[str] = set()
 
     def open(self) -> None:
         """Listen to the import system."""
@@ -262,6 +263,11 @@ class Engine:
                     record.note("skipped", unwanted)
                 else:
                     wanted.append(record)
+        with _lock:
+            circles = [text for text in self._catalogue.relations.circles if text not in self._circles_told]
+            self._circles_told.update(circles)
+        for text in circles:
+            log.warning("%s", text)
         self._settle_all(wanted)
 
     def _listed(self, names: tuple[str, ...]) -> set[str]:
@@ -336,7 +342,7 @@ class Engine:
                 # Who asks by name has the last word; contexts that are still open find nothing left to do.
                 record.claims.clear()
                 record.wanted, record.force = wanted, force
-        self._settle_all(records if wanted else records[::-1])
+        self._settle_all(records)
         return [self._status_of(record) for record in records]
 
     @contextlib.contextmanager
@@ -360,7 +366,7 @@ class Engine:
                     claim.left = True
                     if claim in record.claims:
                         record.claims.remove(claim)
-            self._settle_all(records[::-1])
+            self._settle_all(records)
             if force:
                 # Who wanted it before, without force, has it only where it is for this process.
                 self._judge(records)
@@ -471,8 +477,10 @@ class Engine:
 
     def _settle_all(self, records: list[_Record], *, late: bool = True) -> None:
         """Bring patches to where they are wanted. One that fails does not keep the others from it."""
+        with _lock:
+            ordered = self._in_order(records)
         failures = []
-        for record in records:
+        for record in ordered:
             try:
                 self._settle(record, late)
             except PatchError as error:
@@ -490,6 +498,12 @@ class Engine:
             digests = {declared.name: declared.digest for declared in self._catalogue.manifests}
             applied = [record.patch for record in self._records.values() if record.acting]
         compile_cache.mark((patch, digests[patch.manifest]) for patch in applied if patch.affects_compile)
+
+    def _in_order(self, records: list[_Record]) -> list[_Record]:
+        """What is to be undone, the last first, and then what is to be applied, each after those it comes after."""
+        named = {record.patch.qualified_id: record for record in records}
+        ordered = [named[qualified_id] for qualified_id in self._catalogue.relations.order(named)]
+        return [r for r in reversed(ordered) if not r.wants] + [r for r in ordered if r.wants]
 
     def _settle(self, record: _Record, late: bool) -> None:
         acted = bool(record.acting)
@@ -520,7 +534,10 @@ class Engine:
     def _advance(self, record: _Record, late: bool) -> None:
         for _ in range(_MOST_PLANS):
             with _lock:
-                if not record.wants or self._in_effect(record):
+                if not record.wants:
+                    return
+                self._refuse(record)
+                if self._in_effect(record):
                     return
                 force = record.forced
             admission = planning.admit(record.patch, self.circumstances, force=force)
@@ -563,19 +580,48 @@ class Engine:
         left_alone: list[str] = []
         if late:
             plans, left_alone = self._with_copies(record, plans)
+        with _lock:
+            reason = "; ".join([reason, *self._catalogue.relations.remarks(record.patch.qualified_id)])
         if left_alone:
             reason += f"; copies made before were left alone: {', '.join(left_alone)}"
         with _lock:
-            if not record.wants or self._in_effect(record):
+            if not record.wants:
+                return True
+            self._refuse(record)
+            if self._in_effect(record):
                 return True
             # What is left of an earlier time was lost.
             self._abandon(record)
             if not all(plan.slot.holds(plan.below) for plan in plans):
                 return False
-            self._layers.put(record.patch.qualified_id, plans, record.layers)
+            self._yield_to(claims.claim(record.patch.qualified_id))
+            try:
+                self._layers.put(record.patch.qualified_id, plans, record.layers)
+            except BaseException:
+                claims.release(record.patch.qualified_id)
+                raise
             record.note("applied", reason)
         log.debug("%s applied: %s", record.patch.qualified_id, reason)
         return True
+
+    def _refuse(self, record: _Record) -> None:
+        """Keep a patch away from those that it conflicts with, and from itself in another copy of us. Under the lock.
+
+        Raises:
+            planning.Skip: another is applied already.
+        """
+        if record.acting:
+            return
+        name = record.patch.qualified_id
+        for other in self._catalogue.relations.conflicts(name):
+            if self._records[other].acting:
+                raise planning.Skip(f"conflicts with {other}, which is applied; revert that first to have this one")
+        self._yield_to(claims.holder(name))
+
+    @staticmethod
+    def _yield_to(holder: str | None) -> None:
+        if holder is not None:
+            raise planning.Skip(f"applied already by another copy of compat_patches in this process, from {holder}")
 
     def _with_copies(self, record: _Record, plans: list[actions.Plan]) -> tuple[list[actions.Plan], list[str]]:
         """Add plans for the copies by value that the patch rebinds; name those that it leaves alone."""
@@ -609,6 +655,7 @@ class Engine:
         if not all(map(self._layers.awaken, lingering)):
             return False
         if lingering:
+            claims.claim(record.patch.qualified_id)
             self._watch(record, record.modules)
             record.note("applied")
         self._look(record)
@@ -645,6 +692,7 @@ class Engine:
             if standing is not None and standing.state == "overlaid":
                 reasons.append(standing.reason)
         record.layers = [layer for layer in record.layers if self._layers.holds(layer)]
+        claims.release(record.patch.qualified_id)
         return list(dict.fromkeys(reasons))
 
     def _abandon(self, record: _Record) -> None:

@@ -22,6 +22,7 @@ from .kinds import (
     MARKER,
     NAME_OR_TARGET,
     PARAMETER,
+    PATCH_NAME,
     REQUIREMENT,
     TARGET,
     TEXT,
@@ -180,6 +181,7 @@ STEP_FIELDS: dict[str, Field] = {
     ),
 }
 
+_PATCH_NAMES = list_of(PATCH_NAME, "a list of ids of patches, those of other manifests written 'manifest/id'")
 _REQUIREMENTS = list_of(REQUIREMENT, "a list of PEP 508 requirements")
 
 PATCH_FIELDS: dict[str, Field] = {
@@ -210,6 +212,26 @@ PATCH_FIELDS: dict[str, Field] = {
         "Several changes that belong together, each with fields of its own, instead of `target` and `action`.",
     ),
     "needed_if": Field(_EVIDENCE_TABLE, "Evidence in the installed code that the defect is there.", default={}),
+    "skip_if_marked": Field(
+        one_or_more(NAME_OR_TARGET),
+        "Another tool's mark that it has patched the target: an attribute of what stands there, or a name anywhere "
+        "('package.module:Qualified.name'). Where it is there and true, the patch is skipped.",
+    ),
+    "after": Field(
+        _PATCH_NAMES,
+        "Of these and this one, as far as they can be applied at the same time, this comes last.",
+        default=[],
+    ),
+    "before": Field(
+        _PATCH_NAMES,
+        "Of these and this one, as far as they can be applied at the same time, this comes first.",
+        default=[],
+    ),
+    "conflicts": Field(
+        _PATCH_NAMES,
+        "Not applied together with these: where one of the two is applied, the other is skipped.",
+        default=[],
+    ),
     "scope": Field(
         choice("process", "context"),
         "`process`: applied on activation. `context`: only where code or the user asks for it by name.",
@@ -285,6 +307,9 @@ def problems_of(document: Mapping[str, Any]) -> list[str]:
 
 def _patch_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
     yield from _faults(where, table, PATCH_FIELDS)
+    for key in ("after", "before", "conflicts"):
+        if isinstance(table.get("id"), str) and table["id"] in _strings(table.get(key)):
+            yield f"{where}: key {key!r}: names the patch itself; expected others"
     if "step" not in table:
         yield from _action_faults(where, table)
         return

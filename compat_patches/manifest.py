@@ -81,6 +81,10 @@ class Patch(NamedTuple):
     marker: str | None = None
     build: tuple[str, ...] = ()
     needed_if: Mapping[str, Any] = _NONE
+    skip_if_marked: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
     scope: str = "process"
     enabled: bool = True
     irreversible: bool = False
@@ -220,6 +224,9 @@ def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
     given: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key in _OWN_KEYS
     }
+    marks = given.get("skip_if_marked", ())
+    if isinstance(marks, str):
+        given["skip_if_marked"] = (marks,)
     steps = table.get("step")
     return Patch(
         manifest=manifest,

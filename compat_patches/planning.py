@@ -5,11 +5,12 @@ Calls foreign code (implementations, their factories, probes) and owns no state:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import actions, evidence, predicates
-from .manifest import Patch, Step
+from .manifest import Patch, Step, Target
 from .predicates import Circumstances
+from .target import MISSING, find
 from .verdict import Verdict
 
 
@@ -72,6 +73,8 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
         MissingTargetError: a part of a target is not there.
         Exception: whatever the implementation raises.
     """
+    if not admission.forced:
+        _look_for_marks(admission)
     verdict = admission.verdict if admission.forced else _weigh(admission)
     plans: list[actions.Plan] = []
     not_needed = []
@@ -83,6 +86,52 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
     if not plans:
         raise Skip(f"not needed: {'; '.join(not_needed)}")
     return plans, verdict.reason
+
+
+def _look_for_marks(admission: Admission) -> None:
+    """Leave alone what another tool says that it has patched already."""
+    for mark in admission.patch.skip_if_marked:
+        if ":" in mark:
+            if _is_true(_value_of(Target.parse(mark))):
+                raise Skip(f"marked: {mark} is there and true, so another tool has patched {admission.patch.target}")
+            continue
+        for step in admission.steps:
+            for target in step.targets:
+                marked = _value_of(target)
+                for name in mark.split("."):
+                    # Not getattr: what a proxy or a mock makes up is no mark.
+                    marked = _attribute(marked, name)
+                if _is_true(marked):
+                    raise Skip(f"marked: {target} has a true {mark!r}, so another tool has patched it")
+
+
+def _value_of(target: Target) -> Any:
+    """What stands in a target, without its descriptor; :data:`~compat_patches.target.MISSING` where nothing does."""
+    try:
+        value = find(target).value()
+    except LookupError:
+        return MISSING
+    kind = type(value)
+    if issubclass(kind, staticmethod | classmethod):
+        return value.__func__
+    return value.fget if issubclass(kind, property) else value
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return (
+            object.__getattribute__(value, name) if not isinstance(value, type) else type.__getattribute__(value, name)
+        )
+    except Exception:
+        return MISSING
+
+
+def _is_true(value: Any) -> bool:
+    try:
+        return bool(value)
+    except Exception:
+        # It is there, and says neither yes nor no; as a tensor of several elements does.
+        return True
 
 
 def _weigh(admission: Admission) -> Verdict:

@@ -1,0 +1,1 @@
+"""What acme changes in torch. The patches are declared in patches.toml; importing this does nothing."""
