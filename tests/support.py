@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,3 +50,21 @@ def printed(*arguments: str | Path, **options: Any) -> str:
 def entries(owner: type | ModuleType) -> dict[str, int]:
     """The owner's own names, each with the identity of what it holds."""
     return {name: id(value) for name, value in vars(owner).items()}
+
+
+@contextlib.contextmanager
+def put_back(*owners: Any) -> Iterator[None]:
+    """What is applied and undone in the body has to leave the raw entries of these owners as they were."""
+    before = [_snapshot(owner) for owner in owners]
+    yield
+    assert [_snapshot(owner) for owner in owners] == before
+
+
+def _snapshot(owner: Any) -> Any:
+    if isinstance(owner, list | tuple):
+        return [id(element) for element in owner]
+    if isinstance(owner, set | frozenset):
+        return {id(element) for element in owner}
+    if isinstance(owner, os._Environ):
+        return dict(owner)  # It makes a new string of every look-up.
+    return {key: id(value) for key, value in (owner if isinstance(owner, Mapping) else vars(owner)).items()}
