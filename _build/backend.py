@@ -10,12 +10,14 @@ What the metadata says stands in ``setup.cfg``.
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import hashlib
 import io
 import os
+import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from setuptools import build_meta
@@ -52,7 +54,8 @@ def build_wheel(
     wheel_directory: str, config_settings: Mapping[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
     """Build a wheel (PEP 517)."""
-    name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    with _build_folder_of_its_own():
+        name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     add_files(os.path.join(wheel_directory, name), STARTUP_FILES | MANIFEST)
     return name
 
@@ -64,6 +67,23 @@ def build_editable(
     name = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
     add_files(os.path.join(wheel_directory, name), STARTUP_FILES)
     return name
+
+
+@contextlib.contextmanager
+def _build_folder_of_its_own() -> Iterator[None]:
+    """setuptools would use ``build/`` of the checkout, and ship what a module that is gone by now has left there."""
+    variable = "DIST_EXTRA_CONFIG"
+    if variable in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "extra.cfg"), "w", encoding="utf-8") as file:
+            file.write(f"[build]\nbuild_base = {os.path.join(folder, 'build')}\n")
+        os.environ[variable] = file.name
+        try:
+            yield
+        finally:
+            del os.environ[variable]
 
 
 def add_files(wheel: str, files: Mapping[str, str]) -> None:

@@ -221,6 +221,17 @@ def _patches(engine: Engine) -> Iterator[Finding]:
             yield Finding("patches", verdict, f"{status.id} is {status.state}: {status.reason}", remedy)
 
 
+def compile_samples(engine: Engine) -> Iterator[Finding]:
+    """Compile code that uses what is patched. It takes seconds, so it is not among what :func:`examine` does."""
+    from .self_test import selftest
+
+    applied = [status.id for status in engine.status() if status.state == "applied"]
+    for status in selftest(engine, *applied) if applied else []:
+        failed = status.state == "failed"
+        remedy = f"COMPAT_PATCHES_DISABLE={status.id} leaves it out; please report it" if failed else ""
+        yield Finding("torch.compile", PROBLEM if failed else OK, f"{status.id}: {status.reason}", remedy)
+
+
 def _others(engine: Engine) -> Iterator[Finding]:
     seen = set()
     for patch in engine.patches():

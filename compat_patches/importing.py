@@ -1,7 +1,7 @@
 """The finder: tells when a module that somebody waits for is found, and when it has been executed.
 
-Imports sys and built-ins only, as every Python process of a job may pay for it. For a module that nobody waits for the
-finder answers with one look into a dictionary. It is on ``sys.meta_path`` only while somebody waits.
+Imports os, sys and built-ins only, as every Python process of a job may pay for it. For a module that nobody waits for
+the finder answers with one look into a dictionary. It is on ``sys.meta_path`` only while somebody waits.
 
 Who waits is called without any lock of ours held; the import system's own lock on the module is held, so that no
 other thread sees the module before who waits has seen it.
@@ -9,6 +9,7 @@ other thread sees the module before who waits has seen it.
 
 import sys
 from _thread import allocate_lock, get_ident
+from os import register_at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # One lock for this module's own few dictionaries. What is done under it calls nobody.
 _lock = allocate_lock()
+# Taken before a fork, so that a child finds it free. The engine, whose lock comes before this one, does so earlier.
+register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _roots: "dict[str, Callable[[str, str | None], None]]" = {}
 _watched: "dict[str, set[Any]]" = {}
 _executing: set[str] = set()

@@ -21,7 +21,8 @@ _COLOURS = {checks.OK: "green", checks.NOTE: "yellow", checks.PROBLEM: "red"}
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-torch", is_flag=True, help="Do not import torch.")
 @click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import a module first, e.g. vllm.")
-def doctor(as_json: bool, no_torch: bool, modules: tuple[str, ...]) -> None:
+@click.option("--selftest", is_flag=True, help="Also compile code that uses what is patched; takes seconds.")
+def doctor(as_json: bool, no_torch: bool, modules: tuple[str, ...], selftest: bool) -> None:
     """Find out why the patches are or are not active, and what to do.
 
     Exit status 1: something is wrong.
@@ -32,6 +33,8 @@ def doctor(as_json: bool, no_torch: bool, modules: tuple[str, ...]) -> None:
         _import(module, required=True)
     try:
         findings = checks.examine(engine())
+        if selftest:
+            findings += checks.compile_samples(engine())
     except CompatPatchesError as error:
         raise click.UsageError(str(error)) from None
     if as_json:

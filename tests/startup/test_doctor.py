@@ -170,6 +170,13 @@ def test_a_tool_that_is_known_to_patch_torch(disposable: Environment) -> None:
     ]
 
 
+@pytest.mark.slow
+def test_code_that_uses_what_is_patched_is_compiled(installed: Environment) -> None:
+    done = installed.run("-m", "compat_patches", "doctor", "--json", "--selftest", COMPAT_PATCHES="on")
+    compiled = found(json.loads(done.stdout)["findings"], "torch.compile", "ok")
+    assert any(text.startswith("xpu-event-blocking: ") for text in compiled)
+
+
 def test_what_it_prints_for_people(installed: Environment) -> None:
     done = installed.run("-m", "compat_patches", "doctor", "--no-torch")
     lines = done.stdout.splitlines()

@@ -6,6 +6,7 @@ import base64
 import csv
 import hashlib
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -54,6 +55,21 @@ def test_a_wheel_is_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         wheels += [path.read_bytes() for path in (tmp_path / name).glob("*.whl")]
     assert len(wheels) == 2
     assert wheels[0] == wheels[1]
+
+
+def test_what_an_earlier_build_left_is_not_shipped(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "tests", "docs", "*.egg-info", "__pycache__")
+    shutil.copytree(CHECKOUT, checkout, ignore=ignored)
+    stale = checkout / "build" / "lib" / "compat_patches" / "gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("")
+    command = [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", tmp_path / "wheel", checkout], check=True, capture_output=True)
+    (built,) = (tmp_path / "wheel").glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        assert "compat_patches/engine.py" in archive.namelist()
+        assert "compat_patches/gone.py" not in archive.namelist()
 
 
 def test_a_file_that_the_wheel_has_already_is_refused(tmp_path: Path) -> None:

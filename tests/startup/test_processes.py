@@ -249,6 +249,31 @@ for environment in (os.environ, child_environment(os.environ)):
         assert "compat_patches" not in line.partition("stdout=")[2]
 
 
+@pytest.mark.parametrize("lock", ["importing", "engine", "compile_cache"])
+def test_a_child_finds_our_locks_free(installed: Environment, lock: str) -> None:
+    code = f"""
+import os, signal, threading, time
+from compat_patches.{lock} import _lock
+taken = threading.Event()
+
+def hold():
+    with _lock:
+        taken.set()
+        time.sleep(0.5)
+
+thread = threading.Thread(target=hold)
+thread.start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if _lock.acquire(timeout=5) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+"""
+    assert installed.run("-W", "ignore", "-c", code).stdout == "0\n"
+
+
 def test_a_fork_while_another_thread_is_importing(installed: Environment, tmp_path: Path) -> None:
     """The child does not hang on a lock of ours, and its state is right: it applies and reverts."""
     (tmp_path / "slow_target.py").write_text(
