@@ -5,7 +5,7 @@ VENV ?= .venv
 TORCH ?= 2.13.0
 bin = $(VENV)/bin
 
-.PHONY: demo test test-2.10 test-pythons matrix lint benchmarks docs clean
+.PHONY: demo test conformance test-2.10 test-pythons matrix lint benchmarks docs clean
 
 # The main job: a call that fails on plain torch, works under the patches, and fails again when they are undone.
 demo: $(VENV)/.ready
@@ -19,10 +19,15 @@ $(VENV)/.ready: setup.cfg pyproject.toml requirements/torch-$(TORCH).txt
 	$(bin)/python -m pip install --quiet --requirement requirements/torch-$(TORCH).txt --editable '.[test,lint,dev]'
 	touch $@
 
+# The built-in manifest against the conformance suite that authors of manifests have.
+conformance: $(VENV)/.ready
+	$(bin)/python -m pytest --compat-patches-manifest=patches.toml $(ARGS)
+
 # What only torch 2.10 can show.
 test-2.10: $(VENV)/.ready
 	$(bin)/nox --session "tests(torch='2.10.0')" -- \
 		tests/test_builtin_manifest.py tests/test_patches_cpu_memory.py tests/test_patches_fxgraph_cache.py $(ARGS)
+	$(bin)/nox --session "tests(torch='2.10.0')" -- --compat-patches-manifest=patches.toml $(ARGS)
 
 # What needs no torch, on each supported Python that is here.
 test-pythons: $(VENV)/.ready
