@@ -208,6 +208,11 @@ HASHABLE = simple(
     {"not": {"type": ["array", "object"]}},
     lambda value: not isinstance(value, list | dict),
 )
+INDEX = simple(
+    "a number that is not negative",
+    {"type": "integer", "minimum": 0},
+    lambda value: type(value) is int and value >= 0,
+)
 ID = matching("lower-case letters and digits, joined by '-', '_' or '.'", r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 TARGET = matching("'package.module:Qualified.name'", rf"{_DOTTED}:{_DOTTED}")
 NAME_OR_TARGET = matching("a name beside the target, or 'package.module:Qualified.name'", rf"(?:{_DOTTED}:)?{_DOTTED}")

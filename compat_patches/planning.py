@@ -5,12 +5,15 @@ Calls foreign code (implementations, their factories, probes) and owns no state:
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from . import actions, evidence, predicates, source
 from .manifest import Patch, Step
 from .predicates import Circumstances
 from .verdict import Verdict
+
+log = logging.getLogger("compat_patches")
 
 
 class Skip(Exception):
@@ -83,7 +86,10 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
             not_needed.append(str(reason))
     if not plans:
         raise Skip(f"not needed: {'; '.join(not_needed)}")
-    return plans, verdict.reason
+    cautions = dict.fromkeys(plan.caution for plan in plans if plan.caution)
+    for caution in cautions:
+        log.warning("%s: %s", admission.patch.qualified_id, caution)
+    return plans, "; ".join((verdict.reason, *cautions))
 
 
 def _weigh(admission: Admission) -> Verdict:
