@@ -8,12 +8,10 @@ then made quiet (:class:`~compat_patches.functions.Quieting`) through what the p
 
 from __future__ import annotations
 
-import copy
 import functools
-import importlib
-import os
 import sys
 from collections.abc import Callable
+from enum import Enum, EnumMeta
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -24,13 +22,15 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
+from .class_entries import new_member, plan_default, plan_member
 from .errors import MissingTargetError, PatchError
 from .functions import (
     Quieting,
     bound_by,
     bound_to_class_by,
+    bound_weakly,
     copy_function,
     do_nothing,
     forwarder,
@@ -39,30 +39,12 @@ from .functions import (
     is_somebodys,
     take_identity,
 )
+from .items import PLANNERS
 from .manifest import Step, Target
-from .target import MISSING, ClassSlot, ElementSlot, ItemSlot, Slot, find
+from .plans import NotNeeded, Plan, load, value_of
+from .target import MISSING, ClassSlot, ElementSlot, InstanceSlot, Slot, find
 
-
-class NotNeeded(Exception):
-    """There is nothing to do; the text says why."""
-
-
-class Plan(NamedTuple):
-    """What will be written into a slot.
-
-    Attributes:
-        slot: where.
-        below: the raw entry that was there when the plan was made.
-        entry: what is to stand there.
-        quietings: makes the entry hand its calls through, for each plain function in it.
-        calls_below: the entry uses what stood there, so that it cannot outlive it.
-    """
-
-    slot: Slot
-    below: Any
-    entry: Any
-    quietings: tuple[Quieting, ...] = ()
-    calls_below: bool = False
+__all__ = ["NotNeeded", "Plan", "load", "modules_awaited", "plan"]
 
 
 def modules_awaited(step: Step) -> tuple[str, ...]:
@@ -70,6 +52,8 @@ def modules_awaited(step: Step) -> tuple[str, ...]:
     modules = [target.module for target in step.targets]
     if step.action == "alias" and step.using is not None:
         modules.append(Target.parse(step.using).module)
+    if step.key_object is not None:
+        modules.append(Target.parse(step.key_object).module)
     return tuple(dict.fromkeys(modules))
 
 
@@ -83,26 +67,10 @@ def plan(step: Step) -> list[Plan]:
         MissingTargetError: a part of a target is not there.
         PatchError: the implementation or the target is not of a kind that the action can work with.
     """
-    planner = _PLANNERS.get(step.action)
+    planner = PLANNERS.get(step.action)
     if planner is None:
         return _plan_attribute(step)
     return planner(step)
-
-
-def load(reference: str) -> Any:
-    """Import the object that ``module:Qualified.name`` names.
-
-    Raises:
-        PatchError: the module has no such name. What the import raises goes through.
-    """
-    target = Target.parse(reference)
-    found: Any = importlib.import_module(target.module)
-    for part in target.qualname.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise PatchError(f"implementation missing: {target.module} has no {part!r} (wanted {reference})") from None
-    return found
 
 
 # --- attributes of modules and classes -----------------------------------------------------------------------------
@@ -130,9 +98,14 @@ def _plan_attribute(step: Step) -> list[Plan]:
     # Read before the implementation is called: what others put there meanwhile makes the engine plan anew.
     belows = [slot.raw() for slot in slots]
     entry, quietings = _ENTRIES[step.action](step, first, current)
-    calls_below = step.action in ("wrap", "alias")
+    calls_below = step.action in ("wrap", "alias", "proxy")
     plans = [Plan(slot, below, entry, quietings, calls_below) for slot, below in zip(slots, belows, strict=True)]
-    return plans + (_plan_exports(slots) if step.action == "inject" else [])
+    if step.action == "set":
+        return [each for plan in plans for each in plan_default(plan)]
+    if step.action == "inject":
+        plans += _plan_exports(slots)
+        plans += [each for slot in slots if isinstance(entry, Enum) for each in plan_member(slot, entry)]
+    return plans
 
 
 def _refuse_new_of_object(slot: Slot) -> None:
@@ -237,7 +210,9 @@ def _noop(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
 
 
 def _inject(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
-    value = _value(step)
+    value = value_of(step)
+    if isinstance(slot.owner, EnumMeta) and type(value) is not FunctionType:
+        return new_member(slot, value), ()
     if type(value) is FunctionType:
         value = copy_function(value)
         value.__module__ = getattr(slot.owner, "__name__", value.__module__)
@@ -248,12 +223,21 @@ def _inject(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, 
     return value, ()
 
 
+def _proxy(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
+    if callable(current):
+        # torch.compile runs straight past a proxy of a function, without a word.
+        raise PatchError(f"{slot.title} is called; action 'proxy' is for containers, and 'wrap' for what is called")
+    proxy = load(str(step.using))(current)
+    if proxy is current or getattr(proxy, "__wrapped__", None) is not current:
+        raise PatchError(
+            f"{step.using} returned {proxy!r} for {slot.title}; expected a wrapt.ObjectProxy of what it got, so that "
+            "what others change meanwhile is kept"
+        )
+    return proxy, ()
+
+
 def _set(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
-    return _value(step), ()
-
-
-def _value(step: Step) -> Any:
-    return load(step.using) if step.using is not None else copy.deepcopy(step.value)
+    return value_of(step), ()
 
 
 _ENTRIES: dict[str, Callable[[Step, Slot, Any], tuple[Any, tuple[Quieting, ...]]]] = {
@@ -262,6 +246,7 @@ _ENTRIES: dict[str, Callable[[Step, Slot, Any], tuple[Any, tuple[Quieting, ...]]
     "alias": _alias,
     "noop": _noop,
     "inject": _inject,
+    "proxy": _proxy,
     "set": _set,
 }
 _IMPLICIT = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
@@ -291,6 +276,8 @@ def _rebuild(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def _rebuild_descriptor(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
+    if isinstance(slot, InstanceSlot) and slot.raw() is MISSING:
+        return _rebuild_inherited(slot, current, make)
     # By type(): a proxy of wrapt's says that its __class__ is that of what it wraps.
     kind = type(current)
     if issubclass(kind, staticmethod | classmethod):
@@ -325,6 +312,17 @@ def _rebuild_descriptor(slot: Slot, current: Any, make: Callable[[Any], Any]) ->
     return stand_in
 
 
+def _rebuild_inherited(slot: InstanceSlot, current: Any, make: Callable[[Any], Any]) -> Any:
+    """Stand in, on one instance, for what it inherits: made as for its class, and bound to the instance, weakly."""
+    owner = slot.class_of_owner
+    rebuilt = _rebuild(ClassSlot(owner, slot.name, slot.title), current, make)
+    if not hasattr(type(rebuilt), "__get__"):
+        return rebuilt
+    if hasattr(type(rebuilt), "__set__"):
+        raise PatchError(f"{slot.title} is a property, which Python looks up in the class; patch {owner.__qualname__}")
+    return bound_weakly(rebuilt, slot.reference, slot.title)
+
+
 def _rebuild_foreign(slot: Slot, current: Any, make: Callable[[Any], Any]) -> Any:
     """Stand in for a descriptor that binds in its own way, as a wrapper of wrapt's, which is told the instance."""
     if isinstance(current, staticmethod) or slot.name == "__new__":
@@ -332,60 +330,3 @@ def _rebuild_foreign(slot: Slot, current: Any, make: Callable[[Any], Any]) -> An
     if isinstance(current, classmethod) or slot.name in _IMPLICIT:
         return classmethod(make(bound_to_class_by(current, slot.owner, slot.name)))
     return make(bound_by(current, slot.owner, slot.name))
-
-
-# --- items, elements, the environment ------------------------------------------------------------------------------
-
-
-def _container(step: Step) -> Any:
-    slot = find(step.target)
-    container = slot.value()
-    if container is MISSING:
-        raise MissingTargetError(slot.title, slot.title.partition(":")[0], slot.name)
-    return container
-
-
-def _plan_set_item(step: Step) -> list[Plan]:
-    container = _container(step)
-    if not hasattr(container, "__setitem__") or isinstance(container, list):
-        raise PatchError(f"{step.target} is a {type(container).__name__}; action 'set_item' needs a mapping")
-    slot = ItemSlot(container, step.key, f"{step.target}[{step.key!r}]")
-    return [Plan(slot, slot.raw(), _value(step))]
-
-
-def _plan_discard_item(step: Step) -> list[Plan]:
-    container = _container(step)
-    title = f"{step.target}[{step.key!r}]"
-    if isinstance(container, list | set):
-        slot: Slot = ElementSlot(container, step.key, title)
-    elif hasattr(container, "__delitem__"):
-        slot = ItemSlot(container, step.key, title)
-    else:
-        raise PatchError(
-            f"{step.target} is a {type(container).__name__}; action 'discard_item' needs a mapping, a list or a set"
-        )
-    if slot.raw() is MISSING:
-        raise NotNeeded(f"{title} is not there")
-    return [Plan(slot, slot.raw(), MISSING)]
-
-
-def _plan_env(step: Step) -> list[Plan]:
-    slot = ItemSlot(os.environ, step.key, f"os:environ[{step.key!r}]")
-    found = slot.raw()
-    value = step.value
-    if step.mode == "setdefault" and found is not MISSING:
-        raise NotNeeded(f"{step.key} is set already, to {found!r}")
-    if step.mode == "prepend" and found:
-        if value in found.split(os.pathsep):
-            raise NotNeeded(f"{step.key} has {value!r} already")
-        value = f"{value}{os.pathsep}{found}"
-    if found == value:
-        raise NotNeeded(f"{step.key} is {value!r} already")
-    return [Plan(slot, found, value, calls_below=step.mode == "prepend" and bool(found))]
-
-
-_PLANNERS: dict[str, Callable[[Step], list[Plan]]] = {
-    "set_item": _plan_set_item,
-    "discard_item": _plan_discard_item,
-    "env": _plan_env,
-}

@@ -19,6 +19,7 @@ from .kinds import (
     HASH,
     HASHABLE,
     ID,
+    INDEX,
     MARKER,
     NAME_OR_TARGET,
     PARAMETER,
@@ -56,22 +57,24 @@ class Action:
     Attributes:
         doc: what it does to the target.
         needs: the keys that it cannot do without.
-        one_of: the keys of which it needs exactly one.
+        one_of: sets of keys, of each of which it needs exactly one.
         takes: the keys that may be left out.
         kinds: what the values of some keys have to be for this action in particular.
     """
 
     doc: str
     needs: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
     takes: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return (*self.needs, *self.one_of, *self.takes)
+        return (*self.needs, *(key for keys in self.one_of for key in keys), *self.takes)
 
 
+_ITEM = ("key", "key_object")
+_OBJECT = ("using", "value")
 _OVER_ANOTHER = ("also_bind", "rebind", "pins", "sample")
 
 ACTIONS: dict[str, Action] = {
@@ -80,15 +83,19 @@ ACTIONS: dict[str, Action] = {
     ),
     "replace": Action("puts `using` in its place", ("using",), takes=_OVER_ANOTHER),
     "inject": Action(
-        "adds `using` or `value` where there is nothing yet", one_of=("using", "value"), takes=("also_bind", "sample")
+        "adds `using` or `value` where there is nothing yet", one_of=(_OBJECT,), takes=("also_bind", "sample")
     ),
     "alias": Action("lets it stand for the object that `using` names", ("using",), takes=_OVER_ANOTHER),
     "noop": Action("has a call do nothing and return `value`", takes=("value", *_OVER_ANOTHER)),
-    "set": Action("sets it to `using` or `value`", one_of=("using", "value"), takes=_OVER_ANOTHER),
+    "proxy": Action("puts a proxy, which `using` makes of a container, in its place", ("using",), takes=("also_bind",)),
+    "set": Action("sets it to `using` or `value`", one_of=(_OBJECT,), takes=_OVER_ANOTHER),
     "set_item": Action(
-        "sets an item of a mapping to `using` or `value`", ("key",), ("using", "value"), kinds={"key": HASHABLE}
+        "sets an item of a mapping or a list to `using` or `value`", one_of=(_ITEM, _OBJECT), kinds={"key": HASHABLE}
     ),
-    "discard_item": Action("takes an item out of a mapping, a list or a set", ("key",), kinds={"key": HASHABLE}),
+    "insert_item": Action(
+        "adds `using` or `value` to a list or a set", one_of=(_OBJECT,), takes=("key",), kinds={"key": INDEX}
+    ),
+    "discard_item": Action("takes an item out of a mapping, a list or a set", one_of=(_ITEM,), kinds={"key": HASHABLE}),
     "env": Action(
         "sets an environment variable",
         ("key", "value"),
@@ -156,12 +163,21 @@ STEP_FIELDS: dict[str, Field] = {
     "action": Field(_ACTION, "What is done to the target."),
     "using": Field(
         TARGET,
-        "The implementation: for `wrap` a function that takes the original and returns its stand-in; for `replace`, "
-        "`inject`, `set` and `set_item` the object itself; for `alias` the object that the target stands for.",
+        "The implementation: for `wrap` and `proxy` a function that takes the original and returns its stand-in; for "
+        "`replace`, `inject`, `set`, `set_item` and `insert_item` the object itself; for `alias` the object that the "
+        "target stands for.",
     ),
-    "key": Field(ANYTHING, "For `set_item` and `discard_item` the key (or element); for `env` the variable."),
+    "key": Field(
+        ANYTHING,
+        "For `set_item` the key, or the index in a list; for `discard_item` the key or the element; for `insert_item` "
+        "the index that the element gets in a list (at the end); for `env` the variable.",
+    ),
+    "key_object": Field(
+        TARGET, "In place of `key`, for what TOML cannot write: the object that is the key, such as a class."
+    ),
     "value": Field(
-        ANYTHING, "For `set`, `set_item`, `env` and `inject` the value; for `noop` what a call returns (None)."
+        ANYTHING,
+        "For `set`, `set_item`, `insert_item`, `env` and `inject` the value; for `noop` what a call returns (None).",
     ),
     "mode": Field(
         choice("setdefault", "set", "prepend"),
@@ -347,8 +363,9 @@ def _action_faults(where: str, table: Mapping[str, Any]) -> Iterator[str]:
     for key in action.needs:
         if key not in table:
             yield f"{where}: key {key!r}: missing; action {name!r} needs it"
-    if action.one_of and sum(key in table for key in action.one_of) != 1:
-        yield f"{where}: action {name!r} needs exactly one of {' and '.join(action.one_of)}"
+    for keys in action.one_of:
+        if sum(key in table for key in keys) != 1:
+            yield f"{where}: action {name!r} needs exactly one of {' and '.join(keys)}"
     for key in STEP_FIELDS:
         if key in table and key not in ("target", "action", *action.keys):
             takes = ", ".join(action.keys)

@@ -108,6 +108,19 @@ def bound_to_class_by(descriptor: Any, owner: type, name: str) -> FunctionType:
     return _named(call, descriptor, owner, name)
 
 
+def bound_weakly(descriptor: Any, reference: Callable[[], Any], title: str) -> FunctionType:
+    """A plain function that calls what a descriptor binds to an instance, and does not keep the instance alive."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        instance = reference()
+        if instance is None:
+            raise ReferenceError(f"{title} was called after the object that it belonged to was gone")
+        return descriptor.__get__(instance, type(instance))(*args, **kwargs)
+
+    take_identity(call, getattr(descriptor, "__func__", descriptor), transparent=True)
+    return cast(FunctionType, call)
+
+
 def getter_of(descriptor: Any, owner: type, name: str) -> FunctionType:
     """A plain function that reads a data descriptor of C."""
 

@@ -211,6 +211,11 @@ HASHABLE = simple(
 _ID = r"[a-z0-9]+(?:[-_.][a-z0-9]+)*"
 ID = matching("lower-case letters and digits, joined by '-', '_' or '.'", _ID)
 PATCH_NAME = matching("the id of a patch, or 'manifest/id'", rf"(?:{_ID}/)?{_ID}")
+INDEX = simple(
+    "a number that is not negative",
+    {"type": "integer", "minimum": 0},
+    lambda value: type(value) is int and value >= 0,
+)
 TARGET = matching("'package.module:Qualified.name'", rf"{_DOTTED}:{_DOTTED}")
 NAME_OR_TARGET = matching("a name beside the target, or 'package.module:Qualified.name'", rf"(?:{_DOTTED}:)?{_DOTTED}")
 PARAMETER = matching("the name of a parameter", rf"\*{{0,2}}{_NAME}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from .actions import Plan
+from .plans import Plan
 from .target import MISSING, ModuleSlot, Slot
 
 

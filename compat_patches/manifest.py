@@ -54,6 +54,7 @@ class Step(NamedTuple):
     also_bind: tuple[Target, ...] = ()
     using: str | None = None
     key: Any = None
+    key_object: str | None = None
     value: Any = None
     mode: str = "setdefault"
     rebind: bool = False
@@ -245,6 +246,7 @@ def _build_step(table: Mapping[str, Any]) -> Step:
         also_bind=tuple(map(Target.parse, table.get("also_bind", ()))),
         using=table.get("using"),
         key=table.get("key"),
+        key_object=table.get("key_object"),
         value=table.get("value"),
         mode=table.get("mode", "setdefault"),
         rebind=table.get("rebind", False),

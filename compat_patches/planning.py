@@ -5,6 +5,7 @@ Calls foreign code (implementations, their factories, probes) and owns no state:
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
 from . import actions, evidence, predicates
@@ -12,6 +13,8 @@ from .manifest import Patch, Step, Target
 from .predicates import Circumstances
 from .target import MISSING, find
 from .verdict import Verdict
+
+log = logging.getLogger("compat_patches")
 
 
 class Skip(Exception):
@@ -85,7 +88,10 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
             not_needed.append(str(reason))
     if not plans:
         raise Skip(f"not needed: {'; '.join(not_needed)}")
-    return plans, verdict.reason
+    cautions = dict.fromkeys(plan.caution for plan in plans if plan.caution)
+    for caution in cautions:
+        log.warning("%s: %s", admission.patch.qualified_id, caution)
+    return plans, "; ".join((verdict.reason, *cautions))
 
 
 def _look_for_marks(admission: Admission) -> None:

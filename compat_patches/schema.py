@@ -87,5 +87,5 @@ def _needs(name: str, action: Action) -> dict[str, Any]:
         "properties": {**dict.fromkeys(unused, False), **{key: kind.schema for key, kind in action.kinds.items()}},
     }
     if action.one_of:
-        needs["oneOf"] = [{"required": [key]} for key in action.one_of]
+        needs["allOf"] = [{"oneOf": [{"required": [key]} for key in keys]} for keys in action.one_of]
     return needs

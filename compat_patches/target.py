@@ -8,10 +8,13 @@ nothing. Writing goes past ``__setattr__`` of modules and metaclasses: undoing m
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from .errors import MissingTargetError
+from .errors import MissingTargetError, PatchError
 from .manifest import Target
 
 
@@ -76,24 +79,98 @@ class Slot:
 
 
 class ModuleSlot(Slot):
-    """A name in a module (or in another object that keeps its attributes in a plain ``__dict__``)."""
+    """A name in a module."""
 
     __slots__ = ()
 
     def raw(self) -> Any:
         return vars(self.owner).get(self.name, MISSING)
 
-    def value(self) -> Any:
-        found = self.raw()
-        if found is MISSING and not isinstance(self.owner, ModuleType):
-            return _inherited(type(self.owner), self.name)
-        return found
-
     def put(self, entry: Any) -> None:
         if entry is MISSING:
             vars(self.owner).pop(self.name, None)
         else:
             vars(self.owner)[self.name] = entry
+
+
+class InstanceSlot(Slot):
+    """A name in an object that keeps its attributes in a plain ``__dict__``, and is not kept alive where possible."""
+
+    __slots__ = ("class_of_owner", "reference")
+
+    def __init__(self, owner: Any, name: str, title: str) -> None:
+        self.class_of_owner = type(owner)
+        self.reference: Callable[[], Any]
+        try:
+            # All that refer to one object share one reference, so that its id stands for the object, and is not taken
+            # by another one when the object has gone.
+            self.reference = weakref.ref(owner)
+            identity = id(self.reference)
+        except TypeError:
+            # A types.SimpleNamespace cannot be referred to weakly; it is held.
+            self.reference, identity = (lambda: owner), id(owner)
+        self.name = name
+        self.title = title
+        self.key = (type(self).__name__, identity, name)
+
+    @property
+    def owner(self) -> Any:
+        return self.reference()
+
+    def _entries(self) -> dict[str, Any]:
+        owner = self.reference()
+        return {} if owner is None else vars(owner)
+
+    def raw(self) -> Any:
+        return self._entries().get(self.name, MISSING)
+
+    def value(self) -> Any:
+        found = self.raw()
+        return _inherited(self.class_of_owner, self.name) if found is MISSING else found
+
+    def put(self, entry: Any) -> None:
+        if entry is MISSING:
+            self._entries().pop(self.name, None)
+        else:
+            self._entries()[self.name] = entry
+
+
+class ConfigSlot(Slot):
+    """What a user has set of an option of a module such as ``torch._inductor.config``.
+
+    ``torch.utils._config_module`` moves the options of such a module out of its ``__dict__``, and keeps what was set
+    apart from the default. In torch 2.13 that is a ``ContextVar``: an option is set for a thread.
+    """
+
+    __slots__ = ()
+
+    def raw(self) -> Any:
+        override = self._option.user_override
+        if isinstance(override, ContextVar):
+            override = override.get()
+        return MISSING if override is _unset() else override
+
+    def value(self) -> Any:
+        return getattr(self.owner, self.name, MISSING)
+
+    def put(self, entry: Any) -> None:
+        # Also where it is emptied: torch's own code marks what it has cached of the module as out of date.
+        setattr(self.owner, self.name, self._option.default if entry is MISSING else entry)
+        if entry is not MISSING:
+            return
+        option = self._option
+        if isinstance(option.user_override, ContextVar):
+            option.user_override.set(_unset())
+        else:
+            option.user_override = _unset()
+
+    @property
+    def _option(self) -> Any:
+        return self.owner._config[self.name]
+
+
+def _unset() -> Any:
+    return sys.modules["torch.utils._config_module"]._UNSET_SENTINEL
 
 
 class ClassSlot(Slot):
@@ -151,17 +228,44 @@ class ItemSlot(_InnerSlot):
             self.owner[self.name] = entry
 
 
+class IndexSlot(_InnerSlot):
+    """An element of a list, by its index. Where others have moved what was put there, it is found by identity."""
+
+    __slots__ = ("_put",)
+
+    def __init__(self, owner: list[Any], name: int, title: str) -> None:
+        super().__init__(owner, name, title)
+        self._put: Any = MISSING
+
+    def _index(self) -> int:
+        elements = list(self.owner)
+        there = self.name < len(elements)
+        if self._put is MISSING or (there and elements[self.name] is self._put):
+            return int(self.name)
+        return next((index for index, element in enumerate(elements) if element is self._put), int(self.name))
+
+    def raw(self) -> Any:
+        index = self._index()
+        return self.owner[index] if index < len(self.owner) else MISSING
+
+    def put(self, entry: Any) -> None:
+        index = self._index()
+        if index < len(self.owner):
+            self.owner[index] = self._put = entry
+
+
 class ElementSlot(_InnerSlot):
     """The presence of one element in a list or a set. The raw entry is the element, or :data:`MISSING`.
 
     Where in a list the element stood is remembered when it is taken out, so that putting it back does not reorder.
+    ``position`` is where one that was not there is put; at the end where it is None.
     """
 
     __slots__ = ("_position",)
 
-    def __init__(self, owner: Any, name: Any, title: str) -> None:
+    def __init__(self, owner: Any, name: Any, title: str, position: int | None = None) -> None:
         super().__init__(owner, name, title)
-        self._position: int | None = None
+        self._position = position
         try:
             hash(name)
         except TypeError:
@@ -206,6 +310,11 @@ def find(target: Target) -> Slot:
         raise ModuleNotLoaded(target)
     *path, name = target.qualname.split(".")
     holder = target.module
+    options = _options_of(owner)
+    if options is not None and target.qualname in options:
+        if options[target.qualname].alias is not None:
+            raise PatchError(f"{target} stands for {options[target.qualname].alias}; patch that")
+        return ConfigSlot(owner, target.qualname, str(target))
     for part in path:
         inner = _raw_of(owner, part)
         if inner is MISSING:
@@ -213,6 +322,13 @@ def find(target: Target) -> Slot:
         owner = inner
         holder = f"{holder}{':' if ':' not in holder else '.'}{part}"
     return slot_of(owner, name, str(target))
+
+
+def _options_of(module: Any) -> Any:
+    """The options of a module such as ``torch._inductor.config``; None for any other."""
+    declaring = sys.modules.get("torch.utils._config_module")
+    kind = getattr(declaring, "ConfigModule", None)
+    return module._config if kind is not None and issubclass(type(module), kind) else None
 
 
 def slot_of(owner: Any, name: str, title: str) -> Slot:
@@ -225,7 +341,9 @@ def slot_of(owner: Any, name: str, title: str) -> Slot:
         raise MissingTargetError(
             title, f"a {type(owner).__name__}, which keeps no attributes of its own,", name
         ) from None
-    return ModuleSlot(owner, name, title)
+    if isinstance(owner, ModuleType):
+        return ModuleSlot(owner, name, title)
+    return InstanceSlot(owner, name, title)
 
 
 class ModuleNotLoaded(LookupError):

@@ -579,7 +579,7 @@ def test_what_is_no_container_is_told_so(world: World) -> None:
         {"id": "s", "target": "target:absent", "action": "discard_item", "key": "a"},
     )
     assert [status.state for status in world.engine.status()] == ["failed"] * 4
-    assert world.reason("p") == "target:number is a int; action 'set_item' needs a mapping"
+    assert world.reason("p") == "target:number is a int; action 'set_item' needs a mapping or a list"
     assert world.reason("s").startswith("target missing: target has no 'absent'")
 
 

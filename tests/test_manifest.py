@@ -470,6 +470,8 @@ LEAST = {
     "noop": {},
     "set": {"value": False},
     "set_item": {"key": 1, "value": 2},
+    "proxy": {"using": "a:b"},
+    "insert_item": {"value": 1},
     "discard_item": {"key": "x"},
     "env": {"target": None, "key": "A", "value": ""},
 }
@@ -490,7 +492,7 @@ def test_an_action_without_what_it_needs_is_refused(action, key):
     assert f"patch 'a-patch': key {key!r}: missing; action {action!r} needs it" in told
 
 
-@pytest.mark.parametrize("action", [name for name, action in ACTIONS.items() if action.one_of])
+@pytest.mark.parametrize("action", [a for a in ACTIONS if ("using", "value") in ACTIONS[a].one_of])
 def test_an_action_takes_a_value_or_an_implementation_and_not_both(action):
     wanted = f"patch 'a-patch': action {action!r} needs exactly one of using and value"
     others = {"key": LEAST[action].get("key"), "action": action}
@@ -499,10 +501,26 @@ def test_an_action_takes_a_value_or_an_implementation_and_not_both(action):
     assert problems(**others, using="a:b", value=None) == []
 
 
+@pytest.mark.parametrize("action", [a for a in ACTIONS if ("key", "key_object") in ACTIONS[a].one_of])
+def test_an_action_takes_a_key_or_an_object_that_is_the_key_and_not_both(action):
+    wanted = f"patch 'a-patch': action {action!r} needs exactly one of key and key_object"
+    others = {**LEAST[action], "action": action, "using": None}
+    assert problems(**{**others, "key": None}) == [wanted]
+    assert problems(**others, key_object="a:b") == [wanted]
+    assert problems(**{**others, "key": None}, key_object="a:b") == []
+
+
+@pytest.mark.parametrize("key", [-1, 1.0, True, "1"])
+def test_where_an_element_is_inserted_is_an_index(key):
+    (problem,) = problems(using=None, action="insert_item", value=1, key=key)
+    assert problem.endswith("; expected a number that is not negative")
+
+
 @pytest.mark.parametrize(
     ("action", "key", "value"),
     [
         ("wrap", "value", 1),
+        ("insert_item", "key_object", "a:b"),
         ("wrap", "mode", "set"),
         ("wrap", "key", "x"),
         ("noop", "using", "a:b"),

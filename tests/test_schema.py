@@ -116,14 +116,14 @@ def changes_of_the_tables() -> list[dict[str, Any]]:
     unused = [
         {"using": None, "action": name, **LEAST[name], key: value}
         for name, action in ACTIONS.items()
-        for key, value in (("using", "a:b"), ("key", "x"), ("value", "x"), ("mode", "set"), ("rebind", True))
+        for key, value in (("using", "a:b"), ("key", "x"), ("key_object", "a:b"), ("value", "x"), ("mode", "set"))
         if key not in (*action.keys, *LEAST[name])
     ]
     without = [{"using": None, "action": name, **LEAST[name], k: None} for name in ACTIONS for k in ACTIONS[name].needs]
     both = [
         {"action": name, "key": LEAST[name].get("key"), "using": "a:b", "value": 1}
         for name, action in ACTIONS.items()
-        if action.one_of
+        if ("using", "value") in action.one_of
     ]
     steps = [
         {"step": [STEP]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -298,3 +299,12 @@ def test_wrap_a_method_that_is_inherited_from_a_c_type(shapes: World, torch: Any
 def test_what_stands_in_is_pickled_by_reference(shapes: World, torch: Any) -> None:
     shapes.wrap("torch:is_tensor", "shapes:doubled")
     assert pickle.loads(pickle.dumps(torch.is_tensor)) is torch.is_tensor
+
+
+def test_the_page_of_shapes_names_tests_that_are_there() -> None:
+    tests = Path(__file__).resolve().parent
+    page = (tests.parent / "docs" / "shapes.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    texts = [path.read_text(encoding="utf-8") for path in tests.glob("test_shapes*.py")]
+    written = {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
+    assert len(named) > 30 and named <= written

@@ -191,3 +191,115 @@ def test_swap_for_a_while(world: World, torch: Any) -> None:
         with world.engine.holding("p", wants=True):
             assert torch.is_tensor(None) == 7
         assert torch.is_tensor(None) is False
+
+
+def test_insert_an_element_into_a_list_and_into_a_set(world: World, torch: Any) -> None:
+    from torch.nn import utils
+
+    module = world.load("target", "names = {'a'}\n")
+    exported = torch.accelerator.__all__
+    with put_back(exported, module.names, utils):
+        world.declare(
+            {"id": "one", "target": "torch.accelerator:__all__", "action": "insert_item", "key": 0, "value": "ours"},
+            {"id": "two", "target": "target:names", "action": "insert_item", "value": "b"},
+        )
+        assert exported[0] == "ours" and module.names == {"a", "b"}
+        world.engine.revert("one", "two")
+
+
+def test_change_an_element_of_a_list(world: World) -> None:
+    module = world.load("target", "names = ['a', 'b', 'c']\n")
+    told = {"target": "target:names", "action": "set_item", "key": 1}
+    with put_back(module.names):
+        world.declare({"id": "one", **told, "value": "ours"}, {"id": "two", **told, "value": "over it"})
+        assert module.names == ["a", "over it", "c"]
+        module.names.insert(0, "theirs")
+        # In any order, and where it stands by now.
+        world.engine.revert("one")
+        assert module.names == ["theirs", "a", "over it", "c"]
+        world.engine.revert("two")
+        assert module.names.pop(0) == "theirs"
+    assert "expected `key` to be an index of it" in world.declare({"id": "p", **told, "key": 3, "value": 1})[0].reason
+
+
+def test_set_an_option_of_a_config_module(world: World, torch: Any) -> None:
+    from torch._inductor import config
+
+    def set_by_users() -> dict[str, Any]:
+        held = {name: option.user_override for name, option in config._config.items()}
+        return {name: id(value.get() if hasattr(value, "get") else value) for name, value in held.items()}
+
+    before, hash_before, told = set_by_users(), config.get_hash(), {"action": "set", "value": 7}
+    with put_back(config):
+        world.declare(
+            {"id": "one", "target": "torch._inductor.config:triton.max_tiles", **told},
+            {"id": "two", "target": "torch._inductor.config:compile_threads", **told},
+        )
+        assert (config.triton.max_tiles, config.compile_threads) == (7, 7)
+        assert config.get_hash() != hash_before
+        with config.patch("triton.max_tiles", 8):
+            assert world.state("one") == "overlaid"
+        world.engine.revert("one", "two")
+    assert set_by_users() == before
+    assert config.get_hash() == hash_before
+
+
+def test_what_a_user_sets_later_of_a_config_module_stays(world: World, torch: Any) -> None:
+    from torch._inductor import config
+
+    told = {"target": "torch._inductor.config:triton.max_tiles", "action": "set", "value": 7}
+    world.declare({"id": "p", **told})
+    with config.patch("max_fusion_size", 3):
+        world.engine.revert("p")
+        assert config.max_fusion_size == 3
+
+
+def test_set_a_reducer_of_copyreg(world: World, torch: Any) -> None:
+    import copyreg
+    import pickle
+
+    world.write(
+        "reducing",
+        """
+        import torch
+
+        def reduce_device(device):
+            return torch.device, ("meta",)
+        """,
+    )
+    with put_back(copyreg.dispatch_table):
+        world.declare(
+            {
+                "id": "p",
+                "target": "copyreg:dispatch_table",
+                "action": "set_item",
+                "key_object": "torch:device",
+                "using": "reducing:reduce_device",
+            }
+        )
+        assert pickle.loads(pickle.dumps(torch.device("cpu"))) == torch.device("meta")
+        world.engine.revert("p")
+    assert pickle.loads(pickle.dumps(torch.device("cpu"))) == torch.device("cpu")
+
+
+def test_wrap_a_method_of_one_instance(world: World, torch: Any) -> None:
+    import gc
+    import weakref
+
+    world.write("doubling", "def doubled(original):\n    return lambda self, input: original(self, input) * 2\n")
+    module = world.load("target", "import torch\n\nmodel = torch.nn.Identity()\nother = torch.nn.Identity()\n")
+    with put_back(torch.nn.Identity, module.model):
+        assert world.wrap("target:model.forward", "doubling:doubled").state == "applied"
+        assert (module.model(1), module.other(1)) == (2, 1)
+        held = module.model.forward
+        world.engine.revert("p")
+        assert (module.model(1), held(1)) == (1, 1)
+        world.engine.apply("p")
+        assert module.model(1) == 2
+        world.engine.revert("p")
+    world.engine.apply("p")
+    reference = weakref.ref(module.model)
+    del module.model
+    gc.collect()
+    assert reference() is None, "the patch keeps the instance alive"
+    assert (world.state(), world.engine.revert("p")[0].state) == ("lost", "reverted")

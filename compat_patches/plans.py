@@ -1,0 +1,57 @@
+"""Plans: what an action is going to write into a slot."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from typing import Any, NamedTuple
+
+from .errors import PatchError
+from .functions import Quieting
+from .manifest import Step, Target
+from .target import Slot
+
+
+class NotNeeded(Exception):
+    """There is nothing to do; the text says why."""
+
+
+class Plan(NamedTuple):
+    """What will be written into a slot.
+
+    Attributes:
+        slot: where.
+        below: the raw entry that was there when the plan was made.
+        entry: what is to stand there.
+        quietings: makes the entry hand its calls through, for each plain function in it.
+        calls_below: the entry uses what stood there, so that it cannot outlive it.
+        caution: what the user has to know although it is applied.
+    """
+
+    slot: Slot
+    below: Any
+    entry: Any
+    quietings: tuple[Quieting, ...] = ()
+    calls_below: bool = False
+    caution: str = ""
+
+
+def load(reference: str) -> Any:
+    """Import the object that ``module:Qualified.name`` names.
+
+    Raises:
+        PatchError: the module has no such name. What the import raises goes through.
+    """
+    target = Target.parse(reference)
+    found: Any = importlib.import_module(target.module)
+    for part in target.qualname.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise PatchError(f"implementation missing: {target.module} has no {part!r} (wanted {reference})") from None
+    return found
+
+
+def value_of(step: Step) -> Any:
+    """The object that a step puts somewhere; a value of the manifest is copied, and belongs to nobody else."""
+    return load(step.using) if step.using is not None else copy.deepcopy(step.value)
