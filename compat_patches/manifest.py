@@ -7,6 +7,7 @@ declared in :mod:`compat_patches.fields`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,6 +16,14 @@ from .errors import ManifestError
 
 LARGEST_MANIFEST = 16 * 1024 * 1024
 """Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
+
+MOST_KEY_PARTS = 16
+"""A dotted key of a manifest has three parts or so; tomllib takes minutes for one of 50,000."""
+
+_KEY_PART = rb"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(
+    rb"(?:^|[\[{,])[ \t]*" + _KEY_PART + rb"(?:[ \t]*\.[ \t]*" + _KEY_PART + rb"){%d}" % MOST_KEY_PARTS, re.MULTILINE
+)
 
 
 _NONE: Mapping[str, Any] = {}
@@ -212,6 +221,10 @@ def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
         raise ManifestError(source, ["starts with a byte-order mark; save it as UTF-8 without one"])
     if not data.strip():
         raise ManifestError(source, ["is empty; expected [manifest] and [[patch]] tables"])
+    long_key = _LONG_KEY.search(data)
+    if long_key is not None:
+        line = data.count(b"\n", 0, long_key.start(0) + 1) + 1
+        raise ManifestError(source, [f"line {line}: a key of more than {MOST_KEY_PARTS} parts; expected three at most"])
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
