@@ -16,6 +16,10 @@ from standins import strict_world, world  # noqa: E402, F401  # fixtures; behind
 pytest_plugins = ["standin.plugin"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: starts many processes; leave out with -m 'not slow'")
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A developer's own COMPAT_PATCHES variables decide nothing in a test."""
