@@ -11,7 +11,7 @@ from compat_patches import doctor as checks
 from compat_patches.env_override import engine
 from compat_patches.errors import CompatPatchesError
 
-from .inspect import _import
+from .inspect import import_or_tell
 from .output import print_json
 
 _COLOURS = {checks.OK: "green", checks.NOTE: "yellow", checks.PROBLEM: "red"}
@@ -28,9 +28,9 @@ def doctor(as_json: bool, no_torch: bool, modules: tuple[str, ...], selftest: bo
     Exit status 1: something is wrong.
     """
     if not no_torch:
-        _import("torch", required=False)
+        import_or_tell("torch", required=False)
     for module in modules:
-        _import(module, required=True)
+        import_or_tell(module, required=True)
     try:
         findings = checks.examine(engine())
         if selftest:

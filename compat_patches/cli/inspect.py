@@ -52,9 +52,9 @@ def status(names: tuple[str, ...], as_json: bool, no_torch: bool, modules: tuple
     Exit status 1: a patch failed.
     """
     if not no_torch:
-        _import("torch", required=False)
+        import_or_tell("torch", required=False)
     for module in modules:
-        _import(module, required=True)
+        import_or_tell(module, required=True)
     try:
         statuses = compat_patches.status(*names)
         torch = engine().circumstances.torch
@@ -68,7 +68,7 @@ def status(names: tuple[str, ...], as_json: bool, no_torch: bool, modules: tuple
         sys.exit(1)
 
 
-def _import(module: str, *, required: bool) -> None:
+def import_or_tell(module: str, *, required: bool) -> None:
     try:
         importlib.import_module(module)
     except Exception as error:  # whatever a module raises on import is the answer to the user's question
@@ -83,7 +83,7 @@ def _import(module: str, *, required: bool) -> None:
 @click.argument("name", metavar="ID|GROUP")
 def explain(name: str) -> None:
     """Explain one patch: what it is for, how it stands and why, and how to switch it off."""
-    _import("torch", required=False)
+    import_or_tell("torch", required=False)
     try:
         click.echo(compat_patches.explain(name))
     except CompatPatchesError as error:
