@@ -6,6 +6,9 @@ imports os and sys alone (every interpreter has imported them by then), and one 
 torch is about to be imported.
 
 Nothing that goes wrong here reaches the user's process. With ``COMPAT_PATCHES_LOG`` it is told on standard error.
+
+pytest wants to rewrite the modules of every package that has a plugin, and would warn that this one is imported already:
+PYTEST_DONT_REWRITE.
 """
 
 import os
