@@ -7,8 +7,8 @@ torch is about to be imported.
 
 Nothing that goes wrong here reaches the user's process. With ``COMPAT_PATCHES_LOG`` it is told on standard error.
 
-pytest wants to rewrite the modules of every package that has a plugin, and would warn that this one is imported already:
-PYTEST_DONT_REWRITE.
+pytest wants to rewrite the modules of every package that has a plugin, and would warn that this one is imported
+already: PYTEST_DONT_REWRITE.
 """
 
 import os
