@@ -38,11 +38,23 @@ def manifests(settings: Settings) -> Iterator[Manifest | ManifestError]:
     Yields:
         A manifest, or what is wrong with it, for each.
     """
-    yield _loaded(builtin_manifest())
+    yield _builtin()
     yield from _installed()
     # Under -I and -E Python does not listen to its environment either.
     for path in () if sys.flags.ignore_environment else settings.manifests:
         yield _named_by_the_environment(path)
+
+
+def _builtin() -> Manifest | ManifestError:
+    path = builtin_manifest()
+    if os.path.exists(path):
+        return _loaded(path)
+    # Not in the file system: the package is in a zip file, whose loader reads what lies beside this module.
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patches.toml")
+    try:
+        return _remembered(__loader__.get_data(inside), inside)  # type: ignore[name-defined]
+    except (AttributeError, OSError) as error:
+        return ManifestError(inside, [f"cannot be read: {error}"])
 
 
 def _named_by_the_environment(path: str) -> Manifest | ManifestError:

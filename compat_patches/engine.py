@@ -680,10 +680,12 @@ class Engine:
         """Take the layers off. Returns why some of them still linger."""
         try:
             return self._take_layers_off(record)
-        except BaseException:
+        except BaseException as error:
             # Half of a patch is none: what was begun is brought to its end before an interrupt goes on.
-            self._take_layers_off(record)
-            raise
+            reasons = self._take_layers_off(record)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return reasons
 
     def _take_layers_off(self, record: _Record) -> list[str]:
         reasons = []

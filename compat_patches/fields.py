@@ -232,6 +232,7 @@ PATCH_FIELDS: dict[str, Field] = {
         one_or_more(NAME_OR_TARGET),
         "Another tool's mark that it has patched the target: an attribute of what stands there, or a name anywhere "
         "('package.module:Qualified.name'). Where it is there and true, the patch is skipped.",
+        default=[],
     ),
     "after": Field(
         _PATCH_NAMES,

@@ -20,9 +20,9 @@ torch = pytest.importorskip("torch")
 
 import compat_patches  # noqa: E402  # behind the importorskip on purpose
 
-XPU_EVENT = (
-    "xpu-event-external" if "blocking" in inspect.signature(torch.xpu.Event).parameters else "xpu-event-blocking"
-)
+# By the release: the signature is the patched one where torch was imported under the patches.
+RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+XPU_EVENT = "xpu-event-external" if RELEASE >= (2, 15) else "xpu-event-blocking"
 PATCHES = {
     XPU_EVENT: "torch.xpu.Event",
     "torch-cuda-on-xpu": "torch.cuda.Event",

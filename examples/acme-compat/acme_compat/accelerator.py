@@ -41,4 +41,4 @@ def empty_host_cache() -> None:
 
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is not None and accelerator.type == "cuda" and torch._C._accelerator_isAllocatorInitialized():
-        torch._C._host_emptyCache()
+        torch._C._host_emptyCache()  # compat: ignore[torch-cuda-memory] the public form starts with torch 2.12
