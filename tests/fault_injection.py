@@ -78,7 +78,7 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 import compat_patches
 
-if os.environ["COMPAT_PATCHES"] == "on":
+if os.environ["WITH_US"] == "yes":
     from compat_patches import actions, target
     def faulty(name, function):
         def call(*args):
@@ -92,7 +92,7 @@ if os.environ["COMPAT_PATCHES"] == "on":
 @atexit.register
 def report():
     # Without us it is not to wake the engine: what Python compiles on the way makes it forget that it was interrupted.
-    known = compat_patches.status() if os.environ["COMPAT_PATCHES"] == "on" else []
+    known = compat_patches.status() if os.environ["WITH_US"] == "yes" else []
     statuses = [[s.id, s.state, s.reason] for s in known if s.manifest == "faulty"]
     with open(os.environ["REPORT"], "w") as file:
         json.dump({"fired": faults.fired, "statuses": statuses}, file)
@@ -202,7 +202,9 @@ class Bench:
         environment |= {
             "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "COMPAT_PATCHES": "on" if with_us else "off",
+            # Not by COMPAT_PATCHES=on: a startup file would then activate us before the program's own finder is there.
+            "WITH_US": "yes" if with_us else "no",
+            **({} if with_us else {"COMPAT_PATCHES": "off"}),
             "COMPAT_PATCHES_MANIFEST": str(self.folder / "faulty.toml") if with_us else "",
             "FAULT": json.dumps([run.point, run.number, run.kind]),
             "REPORT": str(report),
