@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import compileall
 import functools
 import json
 import os
@@ -79,6 +80,7 @@ sys.meta_path.insert(0, Finder())
 import compat_patches
 
 if os.environ["WITH_US"] == "yes":
+    import compat_patches.report
     from compat_patches import actions, target
     def faulty(name, function):
         def call(*args):
@@ -193,6 +195,10 @@ class Bench:
             (folder / f"impl_{module}.py").write_text(IMPLEMENTATION)
         (folder / "faults.py").write_text(FAULTS)
         (folder / "faulty.toml").write_text(declaration("faulty", patches()))
+        # Python forgets that it was interrupted where its exit handlers compile something, and exits with 1. So nothing
+        # is left to be compiled by then; the program imports what makes classes for the same reason.
+        compileall.compile_dir(str(ROOT / "compat_patches"), quiet=2)
+        compileall.compile_dir(str(folder), quiet=2)
         self._controls = functools.lru_cache(maxsize=None)(self._control)
 
     def start(self, run: Run, *, with_us: bool) -> Outcome:
