@@ -32,4 +32,4 @@ def without_torch(session: nox.Session) -> None:
     """The core, or the files that are named, where there is no torch: tests that need one skip themselves."""
     session.install("--quiet", "--editable", ".[test,lint]")
     core = sorted(map(str, Path("tests").glob("test_*.py")))
-    session.run("python", "-m", "pytest", "--quiet", *(session.posargs or core))
+    session.run("python", "-m", "pytest", "--quiet", "--numprocesses=2", *(session.posargs or core))

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from packaging.version import Version
 from standin import StandinError, current, install, installed, run_program
 from standin.runtime import GIBIBYTE
 from standin.signatures import read_torch
+
+torch = pytest.importorskip("torch")
 
 TORCH = Version(torch.__version__)
 

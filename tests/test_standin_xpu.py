@@ -7,10 +7,11 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-import torch
 from packaging.version import Version
 from standin import StandinError
 from standin.runtime import GIBIBYTE
+
+torch = pytest.importorskip("torch")
 
 TORCH = Version(torch.__version__)
 
