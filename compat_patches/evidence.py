@@ -97,14 +97,8 @@ def _lacks_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
 
 
 def _has_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
-    found = facts.parameters(target)
-    if found is None:
-        return Verdict(None, f"cannot read the parameters of {target}")
-    lacking = [name for name in _names(wanted) if name not in found]
-    shown = ", ".join(found)
-    if lacking:
-        return Verdict(False, f"{target} takes ({shown}), not {' nor '.join(lacking)}")
-    return Verdict(True, f"{target} takes ({shown}), {' and '.join(_names(wanted))} included")
+    verdict = _lacks_parameter(wanted, target, facts)
+    return verdict if verdict.ok is None else verdict._replace(ok=not verdict.ok)
 
 
 def _lacks_attribute(wanted: Any, target: Target, facts: Facts) -> Verdict:
