@@ -17,14 +17,7 @@ def bypass_on_value_error(original: Dumps) -> Dumps:
         original: ``FxGraphCachePickler.dumps``.
     """
 
-    @functools.wraps(original)
-    def dumps(self: Any, obj: Any) -> bytes:
-        try:
-            return original(self, obj)
-        except ValueError as error:
-            _bypass(error)
-
-    return dumps
+    return _bypassing(original, ValueError)
 
 
 def bypass_on_pickling_errors(original: Dumps) -> Dumps:
@@ -34,14 +27,7 @@ def bypass_on_pickling_errors(original: Dumps) -> Dumps:
         original: ``FxGraphCachePickler.dumps``.
     """
 
-    @functools.wraps(original)
-    def dumps(self: Any, obj: Any) -> bytes:
-        try:
-            return original(self, obj)
-        except (ValueError, pickle.PicklingError) as error:
-            _bypass(error)
-
-    return dumps
+    return _bypassing(original, (ValueError, pickle.PicklingError))
 
 
 def bypass_on_pybind11_error(original: Dumps) -> Dumps:
@@ -60,6 +46,17 @@ def bypass_on_pybind11_error(original: Dumps) -> Dumps:
             if "pybind11" in str(error) and "is not pickleable" in str(error):
                 _bypass(error)
             raise
+
+    return dumps
+
+
+def _bypassing(original: Dumps, errors: type[Exception] | tuple[type[Exception], ...]) -> Dumps:
+    @functools.wraps(original)
+    def dumps(self: Any, obj: Any) -> bytes:
+        try:
+            return original(self, obj)
+        except errors as error:
+            _bypass(error)
 
     return dumps
 
