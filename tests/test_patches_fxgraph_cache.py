@@ -127,6 +127,7 @@ def test_the_pickler_can_be_used_again_after_a_bypass() -> None:
 
 @in_a_window
 def test_two_patches_on_the_one_slot_are_undone_in_either_order() -> None:
+    compat_patches.revert("inductor")  # activation has applied what is for this release
     original = vars(FxGraphCachePickler)["dumps"]
     first = VALUE_ERROR if RELEASE == (2, 10) else PICKLING_ERRORS
     for order in ((first, PYBIND11_ERROR), (PYBIND11_ERROR, first)):
