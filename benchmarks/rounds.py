@@ -81,7 +81,7 @@ def main() -> int:
         return {
             "bytes": tracemalloc.get_traced_memory()[0],
             "objects": len(gc.get_objects()),
-            "layers": len(engine._layers),
+            "layers": len(engine._settler.layers),
             "entries of sys.meta_path": len(sys.meta_path),
             "modules waited for": len(importing._watched),
         }

@@ -38,7 +38,7 @@ def activate() -> None:
 
 def engine() -> "Engine":
     """The engine of this process; what is wanted in every process has been applied, as far as it can be yet."""
-    from .engine import current
+    from .process import current
 
     found = current()
     found.start_once()
@@ -58,7 +58,7 @@ def _start(torch_init: "str | None" = None) -> None:
 
     try:
         from . import answers
-        from .engine import current
+        from .process import current
 
         current().start_once(torch_init)
         answers.remember()

@@ -6,7 +6,6 @@ Pure bookkeeping. Nothing here imports, logs or calls a patch's code; the engine
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from .plans import Plan
 from .target import MISSING, ModuleSlot, Slot
 
 
-@dataclass(eq=False, slots=True)
 class Layer:
     """One entry of ours in one slot.
 
@@ -26,11 +24,14 @@ class Layer:
         lingering: undone, but still referred to by something above, which is not ours to throw away.
     """
 
-    patch: str
-    plan: Plan
-    below: Any
-    lingering: bool = False
-    under: Any = MISSING
+    __slots__ = ("below", "lingering", "patch", "plan", "under")
+
+    def __init__(self, patch: str, plan: Plan) -> None:
+        self.patch = patch
+        self.plan = plan
+        self.below = plan.below
+        self.under: Any = MISSING
+        self.lingering = False
 
 
 class Standing(NamedTuple):
@@ -60,7 +61,7 @@ class Layers:
         kept = len(into)
         try:
             for plan in plans:
-                layer = Layer(patch, plan, plan.below)
+                layer = Layer(patch, plan)
                 into.append(layer)
                 self._stacks.setdefault(plan.slot.key, []).append(layer)
                 plan.slot.put(plan.entry)

@@ -20,10 +20,8 @@ LARGEST_MANIFEST = 16 * 1024 * 1024
 MOST_KEY_PARTS = 16
 """A dotted key of a manifest has three parts or so; tomllib takes minutes for one of 50,000."""
 
-_KEY_PART = rb"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
-_LONG_KEY = re.compile(
-    rb"(?:^|[\[{,])[ \t]*" + _KEY_PART + rb"(?:[ \t]*\.[ \t]*" + _KEY_PART + rb"){%d}" % MOST_KEY_PARTS, re.MULTILINE
-)
+_KEY_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = rf"(?m)(?:^|[\[{{,])[ \t]*{_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{{MOST_KEY_PARTS}}}".encode()
 
 
 _NONE: Mapping[str, Any] = {}
@@ -221,7 +219,7 @@ def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
         raise ManifestError(source, ["starts with a byte-order mark; save it as UTF-8 without one"])
     if not data.strip():
         raise ManifestError(source, ["is empty; expected [manifest] and [[patch]] tables"])
-    long_key = _LONG_KEY.search(data)
+    long_key = re.search(_LONG_KEY, data)
     if long_key is not None:
         line = data.count(b"\n", 0, long_key.start(0) + 1) + 1
         raise ManifestError(source, [f"line {line}: a key of more than {MOST_KEY_PARTS} parts; expected three at most"])

@@ -59,7 +59,7 @@ class Circumstances(NamedTuple):
     def version(self, distribution: str) -> str | None:
         """The version of a distribution, None where it is not installed."""
         # As PEP 503 normalises names; packaging would have to be imported for it.
-        name = re.sub(r"[-_.]+", "-", distribution).lower()
+        name = distribution if distribution == "torch" else re.sub(r"[-_.]+", "-", distribution).lower()
         if name in self.versions:
             return self.versions[name]
         if name == "torch":

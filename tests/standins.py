@@ -6,6 +6,7 @@ test is over, everything must be as it was before: the import system, and what t
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -54,9 +55,9 @@ def declaration(name: str, patches: list[dict[str, Any]]) -> str:
 class World:
     """A folder of modules on ``sys.path`` and an engine that nobody else uses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
         self.folder = folder
-        self.engine = Engine()
+        self.engine = Engine(settings)
         self.engine.open()
         self._manifests = 0
         self.written: set[str] = set()
@@ -102,7 +103,7 @@ class World:
 
     @property
     def layers(self) -> int:
-        return len(self.engine._layers)
+        return len(self.engine._settler.layers)
 
 
 IMPLEMENTATION = """
@@ -144,13 +145,26 @@ def waited_for() -> tuple[Any, ...]:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with _world(tmp_path, monkeypatch, Settings()) as made:
+        yield made
+
+
+@pytest.fixture
+def strict_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """With ``COMPAT_PATCHES_STRICT=1``."""
+    with _world(tmp_path, monkeypatch, Settings(strict=True)) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[World]:
     # A module that is written twice in one second would be taken from its bytecode.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(str(tmp_path))
     # Whoever looks for torch, as an engine does, wakes the engine of this process; it is to be awake before.
     importlib.util.find_spec("torch")
     before, modules = waited_for(), set(sys.modules)
-    made = World(tmp_path)
+    made = World(tmp_path, settings)
     made.write("impl", IMPLEMENTATION)
     try:
         yield made
@@ -160,13 +174,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             if name in made.written or is_below(sys.modules[name], tmp_path):
                 del sys.modules[name]
     assert waited_for() == before
-
-
-@pytest.fixture
-def strict_world(world: World) -> World:
-    """With ``COMPAT_PATCHES_STRICT=1``."""
-    world.engine.settings = Settings(strict=True)
-    return world
 
 
 def is_below(module: Any, folder: Path) -> bool:

@@ -458,7 +458,7 @@ def test_reloads_grow_nothing(world: World, target: Any) -> None:
     for _ in range(200):
         importlib.reload(target)
     assert (world.layers, target.f()) == (1, 2)
-    assert len(world.engine._waiting) == 1
+    assert len(world.engine._settler.watches) == 1
 
 
 # --- processes -----------------------------------------------------------------------------------------------------

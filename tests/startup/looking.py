@@ -20,7 +20,7 @@ def look() -> dict[str, Any]:
     if "compat_patches" not in sys.modules:
         return {"early": early, "state": "not active", "most": 0, "wrappers": _wrappers(torch.xpu.streams.Event)}
     import compat_patches
-    from compat_patches.engine import current
+    from compat_patches.process import current
 
     (status,) = compat_patches.status("xpu-event-blocking")
     slots = [layer.plan.slot.key for record in current()._records.values() for layer in record.layers]
