@@ -24,7 +24,6 @@ from types import (
 )
 from typing import Any
 
-from .class_entries import new_member, plan_default, plan_member
 from .errors import MissingTargetError, PatchError
 from .functions import (
     Quieting,
@@ -39,7 +38,6 @@ from .functions import (
     is_somebodys,
     take_identity,
 )
-from .items import PLANNERS
 from .manifest import Step, Target
 from .plans import NotNeeded, Plan, load, value_of
 from .target import MISSING, ClassSlot, ElementSlot, InstanceSlot, Slot, find
@@ -67,10 +65,12 @@ def plan(step: Step) -> list[Plan]:
         MissingTargetError: a part of a target is not there.
         PatchError: the implementation or the target is not of a kind that the action can work with.
     """
-    planner = PLANNERS.get(step.action)
-    if planner is None:
+    # What few patches need is imported when one does: this is a part of the price of importing torch.
+    if step.action in _ENTRIES:
         return _plan_attribute(step)
-    return planner(step)
+    from .items import PLANNERS
+
+    return PLANNERS[step.action](step)
 
 
 # --- attributes of modules and classes -----------------------------------------------------------------------------
@@ -101,10 +101,15 @@ def _plan_attribute(step: Step) -> list[Plan]:
     calls_below = step.action in ("wrap", "alias", "proxy")
     plans = [Plan(slot, below, entry, quietings, calls_below) for slot, below in zip(slots, belows, strict=True)]
     if step.action == "set":
+        from .class_entries import plan_default
+
         return [each for plan in plans for each in plan_default(plan)]
     if step.action == "inject":
         plans += _plan_exports(slots)
-        plans += [each for slot in slots if isinstance(entry, Enum) for each in plan_member(slot, entry)]
+        if isinstance(entry, Enum):
+            from .class_entries import plan_member
+
+            plans += [each for slot in slots for each in plan_member(slot, entry)]
     return plans
 
 
@@ -212,6 +217,8 @@ def _noop(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
 def _inject(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
     value = value_of(step)
     if isinstance(slot.owner, EnumMeta) and type(value) is not FunctionType:
+        from .class_entries import new_member
+
         return new_member(slot, value), ()
     if type(value) is FunctionType:
         value = copy_function(value)

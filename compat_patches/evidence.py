@@ -98,7 +98,7 @@ def _lacks_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
 
 def _has_parameter(wanted: Any, target: Target, facts: Facts) -> Verdict:
     verdict = _lacks_parameter(wanted, target, facts)
-    return verdict if verdict.ok is None else verdict._replace(ok=not verdict.ok)
+    return verdict if verdict.ok is None else verdict.replace(ok=not verdict.ok)
 
 
 def _lacks_attribute(wanted: Any, target: Target, facts: Facts) -> Verdict:
@@ -206,8 +206,11 @@ class LiveFacts:
         for name in reference.qualname.split("."):
             function = getattr(function, name)
         answer = function()
-        if answer is None or isinstance(answer, Verdict):
-            return answer
+        if answer is None:
+            return None
+        if hasattr(answer, "ok") and hasattr(answer, "reason"):
+            # A verdict, by what it has: it may be of another copy of us.
+            return Verdict(answer.ok, str(answer.reason))
         if isinstance(answer, tuple):
             return Verdict(bool(answer[0]), str(answer[1]))
         return Verdict(bool(answer), f"the probe {reference} says {bool(answer)}")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
+from .frozen import Frozen
 from .plans import Plan
 from .target import MISSING, ModuleSlot, Slot
 
@@ -34,7 +35,7 @@ class Layer:
         self.lingering = False
 
 
-class Standing(NamedTuple):
+class Standing(Frozen):
     """How a layer stands: ``applied``, ``overlaid`` or ``lost``, and why."""
 
     state: str

@@ -10,9 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import ManifestError
+from .frozen import Frozen
 
 LARGEST_MANIFEST = 16 * 1024 * 1024
 """Bytes. Far above any real manifest (10,000 patches are about 6 MB); a larger file is somebody's mistake."""
@@ -26,10 +27,8 @@ _LONG_KEY = rf"(?m)(?:^|[\[{{,])[ \t]*{_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{
 
 _NONE: Mapping[str, Any] = {}
 
-# Named tuples, as making a dataclass takes eight times as long: these are made in every process that imports torch.
 
-
-class Target(NamedTuple):
+class Target(Frozen):
     """What a patch changes: ``package.module:Qualified.name``, the left side always an importable module."""
 
     module: str
@@ -53,7 +52,7 @@ class Target(NamedTuple):
         return f"{self.module}:{self.qualname}"
 
 
-class Step(NamedTuple):
+class Step(Frozen):
     """One change to one target; a patch has one or more, applied together or not at all."""
 
     target: Target
@@ -74,7 +73,7 @@ class Step(NamedTuple):
         return (self.target, *self.also_bind)
 
 
-class Patch(NamedTuple):
+class Patch(Frozen):
     """One declared patch. ``manifest`` is the name of the manifest that declares it."""
 
     manifest: str
@@ -112,7 +111,7 @@ class Patch(NamedTuple):
         return frozenset(step.target.root for step in self.steps)
 
 
-class Manifest(NamedTuple):
+class Manifest(Frozen):
     """A checked manifest. ``digest`` is the SHA-256 of its bytes, in hexadecimal digits."""
 
     name: str
@@ -247,7 +246,7 @@ def _build_patch(manifest: str, table: Mapping[str, Any]) -> Patch:
     )
 
 
-_OWN_KEYS = frozenset(Patch._fields) - {"manifest", "steps"}
+_OWN_KEYS = frozenset(Patch.fields) - {"manifest", "steps"}
 
 
 def _build_step(table: Mapping[str, Any]) -> Step:

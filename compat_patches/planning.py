@@ -6,9 +6,10 @@ Calls foreign code (implementations, their factories, probes) and owns no state:
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import actions, evidence, predicates
+from .frozen import Frozen
 from .manifest import Patch, Step, Target
 from .predicates import Circumstances
 from .target import MISSING, find
@@ -21,7 +22,7 @@ class Skip(Exception):
     """The patch is not to be applied here; the text says why."""
 
 
-class Admission(NamedTuple):
+class Admission(Frozen):
     """A patch that is for these circumstances, with the steps that are, and why."""
 
     patch: Patch
@@ -59,7 +60,7 @@ def admit(patch: Patch, circumstances: Circumstances, *, force: bool) -> Admissi
         refusals += refused
         if not refused:
             steps.append(step)
-            verdict = verdict._replace(needs_evidence=verdict.needs_evidence or needs_evidence)
+            verdict = verdict.replace(needs_evidence=verdict.needs_evidence or needs_evidence)
     if not steps and not force:
         raise Skip("; ".join(refusals))
     return Admission(patch, tuple(steps) or patch.steps, verdict, force)
@@ -149,7 +150,7 @@ def _weigh(admission: Admission) -> Verdict:
             raise Skip(f"not needed: {found.reason}")
         if found.ok is None and verdict.needs_evidence:
             raise Skip(f"unproven on a pre-release: {verdict.reason}, and {found.reason}")
-        verdict = verdict._replace(reason=f"{verdict.reason}; {found.reason}")
+        verdict = verdict.replace(reason=f"{verdict.reason}; {found.reason}")
     for step in admission.steps:
         drifted = evidence.drift(step.target, step.pins, facts) if step.pins else None
         if drifted is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import PatchError
+from .frozen import Frozen
 from .functions import Quieting
 from .manifest import Step, Target
 from .target import Slot
@@ -16,7 +17,7 @@ class NotNeeded(Exception):
     """There is nothing to do; the text says why."""
 
 
-class Plan(NamedTuple):
+class Plan(Frozen):
     """What will be written into a slot.
 
     Attributes:

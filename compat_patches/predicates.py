@@ -11,9 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import answers
+from .frozen import Frozen
 from .manifest import Patch
 from .verdict import Verdict
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _NONE: Mapping[str, str] = {}
 
 
-class Circumstances(NamedTuple):
+class Circumstances(Frozen):
     """What predicates are asked about: this process, or one that a test simulates.
 
     Attributes:

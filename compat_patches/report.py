@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .frozen import Frozen
 from .manifest import Patch
 
 STATES = ("pending", "applied", "skipped", "failed", "reverted", "overlaid", "lost")
@@ -38,9 +39,9 @@ class PatchStatus:
 
 
 def as_data(record: Any) -> Any:
-    """A declaration as data that JSON can hold: named tuples become dictionaries by field, all the way down."""
-    if isinstance(record, tuple) and hasattr(record, "_asdict"):
-        return {name: as_data(value) for name, value in record._asdict().items()}
+    """A declaration as data that JSON can hold: records become dictionaries by field, all the way down."""
+    if isinstance(record, Frozen):
+        return as_data(record.as_dict())
     if isinstance(record, Mapping):
         return {key: as_data(value) for key, value in record.items()}
     return [as_data(value) for value in record] if isinstance(record, list | tuple) else record

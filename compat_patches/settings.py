@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from .frozen import Frozen
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off"})
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-class Settings(NamedTuple):
+class Settings(Frozen):
     """The environment variables of compat_patches.
 
     Attributes:

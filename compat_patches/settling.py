@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 
-from . import claims, compiling, copies, importing, planning
+from . import claims, importing, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, PatchError
 from .layers import Layers
@@ -88,6 +88,8 @@ class Settler:
             self._bring(record, late)
         finally:
             if record.patch.affects_compile and bool(record.acting) != acted:
+                from . import compiling
+
                 compiling.forget_classes()
 
     def _bring(self, record: Record, late: bool) -> None:
@@ -202,6 +204,8 @@ class Settler:
 
     def _with_copies(self, record: Record, plans: list[Plan]) -> tuple[list[Plan], list[str]]:
         """Add plans for the copies by value that the patch rebinds; name those that it leaves alone."""
+        from . import copies
+
         steps = record.patch.steps
         rebinding = {str(target) for step in steps if step.rebind for target in step.targets}
         strangers = [plan for plan in plans if isinstance(plan.slot, ModuleSlot) and plan.below is not MISSING]
@@ -219,7 +223,7 @@ class Settler:
         for plan in strangers:
             held = [slot for slot in found if slot.holds(plan.below)]
             if plan.slot.title in rebinding:
-                plans = plans + [plan._replace(slot=slot) for slot in held]
+                plans = plans + [plan.replace(slot=slot) for slot in held]
             else:
                 left_alone += [slot.title for slot in held]
         return plans, list(dict.fromkeys(left_alone))

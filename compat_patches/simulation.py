@@ -35,7 +35,7 @@ def simulating(
     def simulation() -> Iterator[list[PatchStatus]]:
         known = engine.circumstances
         before = engine.simulate(
-            known._replace(
+            known.replace(
                 torch=known.torch if torch is None else torch,
                 build=known.build if build is None else build,
                 versions={**known.versions, **versions},

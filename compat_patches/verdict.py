@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .frozen import Frozen
 
 
-class Verdict(NamedTuple):
+class Verdict(Frozen):
     """The answer of a predicate or of evidence.
 
     Attributes:

@@ -218,9 +218,9 @@ def test_the_records_have_the_defaults_that_the_fields_declare() -> None:
     """A checked table is read without the declarations, so both have to say the same."""
 
     for key, field in PATCH_FIELDS.items():
-        if key in Patch._fields and not field.required:
+        if key in Patch.fields and not field.required:
             declared = tuple(field.default) if isinstance(field.default, list) else field.default
-            assert Patch._field_defaults[key] == declared, key
+            assert vars(Patch)[key] == declared, key
 
 
 # --- answers -------------------------------------------------------------------------------------------------------

@@ -52,13 +52,13 @@ def _compiled(subject: Subject, step: Step) -> tuple[str | None, str | None]:
     import torch
 
     call, target = _probe(step)
-    patch = subject.patch._replace(
+    patch = subject.patch.replace(
         requires=(),
         marker=None,
         build=(),
         needed_if={},
         irreversible=False,
-        steps=(step._replace(target=target, also_bind=(), requires=(), pins={}),),
+        steps=(step.replace(target=target, also_bind=(), requires=(), pins={}),),
     )
     engine = Engine()
     engine.add(Manifest("compat-patches-conformance-probe", subject.manifest.source, "", (_named(patch),)))
@@ -84,7 +84,7 @@ def _compiled(subject: Subject, step: Step) -> tuple[str | None, str | None]:
 
 
 def _named(patch: Patch) -> Patch:
-    return patch._replace(manifest="compat-patches-conformance-probe")
+    return patch.replace(manifest="compat-patches-conformance-probe")
 
 
 def _probe(step: Step) -> tuple[Callable[[Any], Any], Target]:
