@@ -68,6 +68,10 @@ def plan(step: Step) -> list[Plan]:
     # What few patches need is imported when one does: this is a part of the price of importing torch.
     if step.action in _ENTRIES:
         return _plan_attribute(step)
+    if step.action == "register":
+        from . import registrations
+
+        return registrations.plan(step)
     from .items import PLANNERS
 
     return PLANNERS[step.action](step)
@@ -101,8 +105,10 @@ def _plan_attribute(step: Step) -> list[Plan]:
     calls_below = step.action in ("wrap", "alias", "proxy")
     plans = [Plan(slot, below, entry, quietings, calls_below) for slot, below in zip(slots, belows, strict=True)]
     if step.action == "set":
-        from .class_entries import plan_default
+        from .class_entries import is_member, plan_default, plan_value
 
+        if is_member(first):
+            return plan_value(first, value_of(step))
         return [each for plan in plans for each in plan_default(plan)]
     if step.action == "inject":
         plans += _plan_exports(slots)

@@ -11,7 +11,7 @@ from typing import Any
 from .errors import PatchError
 from .manifest import Target
 from .plans import Plan
-from .target import MISSING, ClassSlot, ElementSlot, ItemSlot, Slot, find
+from .target import MISSING, ClassSlot, ElementSlot, InstanceSlot, ItemSlot, Slot, find
 
 # --- members of enums ----------------------------------------------------------------------------------------------
 
@@ -23,15 +23,7 @@ def new_member(slot: Slot, value: Any) -> Any:
         PatchError: the enum has a member of that value, or makes its members in a way of its own.
     """
     enumeration: Any = slot.owner
-    if issubclass(enumeration, enum.Flag):
-        raise PatchError(
-            f"{slot.title}: {enumeration.__name__} is a flag, whose members are combined; expected an enum"
-        )
-    if getattr(enumeration, "__init__", None) is not getattr(enum.Enum, "__init__", None):
-        raise PatchError(f"{slot.title}: {enumeration.__name__} initialises its members itself; expected a plain enum")
-    for member in enumeration:
-        if member.value == value:
-            raise PatchError(f"{slot.title}: {value!r} is the value of {member!r} already; expected another one")
+    _refuse_value(slot, value)
     make = getattr(enumeration, "__new_member__", None)
     kind = enumeration._member_type_
     if make is not None:
@@ -43,6 +35,19 @@ def new_member(slot: Slot, value: Any) -> Any:
     return made
 
 
+def _refuse_value(slot: Slot, value: Any) -> None:
+    enumeration: Any = slot.owner
+    if issubclass(enumeration, enum.Flag):
+        raise PatchError(
+            f"{slot.title}: {enumeration.__name__} is a flag, whose members are combined; expected an enum"
+        )
+    if getattr(enumeration, "__init__", None) is not getattr(enum.Enum, "__init__", None):
+        raise PatchError(f"{slot.title}: {enumeration.__name__} initialises its members itself; expected a plain enum")
+    for member in enumeration:
+        if member.value == value:
+            raise PatchError(f"{slot.title}: {value!r} is the value of {member!r} already; expected another one")
+
+
 def plan_member(slot: Slot, member: Any) -> list[Plan]:
     """Plan where else a member that is put into ``slot`` has to stand, for the enum to list and to find it."""
     enumeration = slot.owner
@@ -50,15 +55,56 @@ def plan_member(slot: Slot, member: Any) -> list[Plan]:
     places: list[tuple[Slot, Any]] = [
         (ItemSlot(enumeration._member_map_, slot.name, f"{where}._member_map_[{slot.name!r}]"), member),
         (ElementSlot(enumeration._member_names_, slot.name, f"{where}._member_names_[{slot.name!r}]"), slot.name),
+        *_found_by_value(slot, member.value, member),
     ]
+    return [Plan(place, place.raw(), entry) for place, entry in places]
+
+
+def is_member(slot: Slot) -> bool:
+    """Whether a slot is that of a member of an enum."""
+    return isinstance(slot.owner, enum.EnumMeta) and slot.name in slot.owner.__members__
+
+
+def plan_value(slot: Slot, value: Any) -> list[Plan]:
+    """Plan that a member of an enum has another value, by which the enum then finds it.
+
+    The member stays the object that it is, so that whoever holds it sees the new value. Where it is itself a string or
+    a number, which cannot change, it is replaced by a new one under all of its names.
+
+    Raises:
+        PatchError: another member has that value, or the enum makes its members in a way of its own.
+    """
+    enumeration: Any = slot.owner
+    member = enumeration.__members__[slot.name]
+    _refuse_value(slot, value)
+    places: list[tuple[Slot, Any]] = []
+    if enumeration._member_type_ is object:
+        places.append((InstanceSlot(member, "_value_", f"{slot.title}._value_"), value))
+        found = member
+    else:
+        found = new_member(slot, value)
+        found._name_ = member._name_
+        if hasattr(member, "_sort_order_"):  # From Python 3.11.
+            found._sort_order_ = member._sort_order_
+        where = slot.title.rpartition(".")[0]
+        for name in [name for name, other in enumeration.__members__.items() if other is member]:
+            title = f"{where}.{name}"
+            places.append((ClassSlot(enumeration, name, title), found))
+            places.append((ItemSlot(enumeration._member_map_, name, f"{where}._member_map_[{name!r}]"), found))
+    places += _found_by_value(slot, member.value, MISSING)
+    places += _found_by_value(slot, value, found)
+    return [Plan(place, place.raw(), entry) for place, entry in places]
+
+
+def _found_by_value(slot: Slot, value: Any, entry: Any) -> list[tuple[Slot, Any]]:
+    table = slot.owner._value2member_map_
     try:
-        values = ItemSlot(enumeration._value2member_map_, member.value, f"{where}._value2member_map_[{slot.name!r}]")
-        hash(member.value)
-        places.append((values, member))
+        hash(value)
     except TypeError:
         # The enum looks for what cannot be hashed among all members.
-        pass
-    return [Plan(place, place.raw(), entry) for place, entry in places]
+        return []
+    where = slot.title.rpartition(".")[0]
+    return [(ItemSlot(table, value, f"{where}._value2member_map_[{value!r}]"), entry)]
 
 
 # --- defaults of dataclasses ---------------------------------------------------------------------------------------

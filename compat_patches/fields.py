@@ -96,6 +96,7 @@ ACTIONS: dict[str, Action] = {
         "adds `using` or `value` to a list or a set", one_of=(_OBJECT,), takes=("key",), kinds={"key": INDEX}
     ),
     "discard_item": Action("takes an item out of a mapping, a list or a set", one_of=(_ITEM,), kinds={"key": HASHABLE}),
+    "register": Action("registers with it, by the context manager that `using` returns", ("using",)),
     "env": Action(
         "sets an environment variable",
         ("key", "value"),
@@ -165,7 +166,8 @@ STEP_FIELDS: dict[str, Field] = {
         TARGET,
         "The implementation: for `wrap` and `proxy` a function that takes the original and returns its stand-in; for "
         "`replace`, `inject`, `set`, `set_item` and `insert_item` the object itself; for `alias` the object that the "
-        "target stands for.",
+        "target stands for; for `register` a function that takes nothing and returns a context manager, which is "
+        "entered when the patch is applied and left when it is undone.",
     ),
     "key": Field(
         ANYTHING,

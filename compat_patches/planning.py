@@ -11,6 +11,7 @@ from typing import Any
 from . import actions, evidence, predicates
 from .frozen import Frozen
 from .manifest import Patch, Step, Target
+from .plans import settle
 from .predicates import Circumstances
 from .target import MISSING, find
 from .verdict import Verdict
@@ -87,6 +88,9 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
             plans += actions.plan(step)
         except actions.NotNeeded as reason:
             not_needed.append(str(reason))
+        except BaseException:
+            settle(plans, ())
+            raise
     if not plans:
         raise Skip(f"not needed: {'; '.join(not_needed)}")
     cautions = dict.fromkeys(plan.caution for plan in plans if plan.caution)

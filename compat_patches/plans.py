@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from .errors import PatchError
@@ -11,6 +13,10 @@ from .frozen import Frozen
 from .functions import Quieting
 from .manifest import Step, Target
 from .target import Slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .registrations import Registration
 
 
 class NotNeeded(Exception):
@@ -27,6 +33,7 @@ class Plan(Frozen):
         quietings: makes the entry hand its calls through, for each plain function in it.
         calls_below: the entry uses what stood there, so that it cannot outlive it.
         caution: what the user has to know although it is applied.
+        registration: what has been registered already, and is taken back where the plan is not carried out.
     """
 
     slot: Slot
@@ -35,6 +42,23 @@ class Plan(Frozen):
     quietings: tuple[Quieting, ...] = ()
     calls_below: bool = False
     caution: str = ""
+    registration: Registration | None = None
+
+
+def settle(plans: Iterable[Plan], written: Collection[Plan]) -> None:
+    """Say which plans were carried out. Whoever has asked for plans has to, outside of the engine's lock.
+
+    Args:
+        plans: all plans.
+        written: those that were carried out.
+
+    Raises:
+        Exception: whatever the patch's own code raises that takes back what was registered.
+    """
+    with contextlib.ExitStack() as stack:
+        for plan in plans:
+            if plan.registration is not None:
+                stack.callback(plan.registration.settle, any(plan is other for other in written))
 
 
 def load(reference: str) -> Any:

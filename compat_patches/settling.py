@@ -17,10 +17,14 @@ from . import claims, importing, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, PatchError
 from .layers import Layers
-from .plans import Plan
+from .plans import Plan, settle
 from .predicates import Circumstances
 from .records import Record, Watches, lock
 from .target import MISSING, ModuleSlot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .registrations import Registration
 
 log = logging.getLogger("compat_patches")
 
@@ -51,9 +55,11 @@ class Settler:
         self._strict = strict
         self.layers = Layers()
         self.watches = Watches()
+        self._leaving: list[tuple[Record, Registration]] = []
 
     def settle(self, records: list[Record], *, late: bool = True) -> None:
         """Bring patches to where they are wanted. One that fails does not keep the others from it."""
+        self._leave_registrations()
         with lock:
             ordered = self._in_order(records)
         failures = []
@@ -87,6 +93,7 @@ class Settler:
         try:
             self._bring(record, late)
         finally:
+            self._leave_registrations()
             if record.patch.affects_compile and bool(record.acting) != acted:
                 from . import compiling
 
@@ -118,7 +125,11 @@ class Settler:
                 self._refuse(record)
                 if self._in_effect(record):
                     return
+                if any(layer.plan.registration is not None for layer in record.layers):
+                    # A part of it was lost. What is registered still would be taken for somebody else's.
+                    self._abandon(record)
                 force = record.forced
+            self._leave_registrations()
             admission = planning.admit(record.patch, self._circumstances(), force=force)
             if not self._ready(record, admission.modules):
                 return
@@ -132,7 +143,11 @@ class Settler:
                 self._watch(record, (*admission.modules, above))
                 self.note(record, "pending", f"waits for {above} to finish executing ({error})")
                 return
-            if self._commit(record, plans, reason, late):
+            try:
+                committed = self._commit(record, plans, reason, late)
+            finally:
+                settle(plans, [layer.plan for layer in record.layers])
+            if committed:
                 return
         raise PatchError(f"others keep changing {record.patch.target}; gave up after {_MOST_PLANS} attempts")
 
@@ -274,9 +289,31 @@ class Settler:
             standing = self.layers.take_off(layer) if self.layers.holds(layer) else None
             if standing is not None and standing.state == "overlaid":
                 reasons.append(standing.reason)
+            registration = layer.plan.registration
+            if standing is not None and registration is not None:
+                registration.prepare_to_leave()
+                self._leaving.append((record, registration))
         record.layers = [layer for layer in record.layers if self.layers.holds(layer)]
         claims.release(record.patch.qualified_id)
         return list(dict.fromkeys(reasons))
+
+    def _leave_registrations(self) -> None:
+        """Take back what was registered by patches that were undone. Runs their code, so no lock may be held."""
+        while self._leaving:
+            with lock:
+                if not self._leaving:
+                    return
+                record, registration = self._leaving.pop(0)
+            try:
+                registration.leave()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                reason = f"{registration.title} could not be taken back: {type(error).__name__}: {error}"
+                with lock:
+                    if not record.wants:
+                        record.note("failed", reason, "".join(traceback.format_exception(error)))
+                log.warning("%s: %s", record.patch.qualified_id, reason)
 
     def _abandon(self, record: Record) -> None:
         """Take the layers off for good: what still lingers hands its calls through, and is known to nobody."""

@@ -48,6 +48,52 @@ def test_add_a_member_to_enums_of_other_kinds(world: World, kinds: str) -> None:
         world.engine.revert("p")
 
 
+def test_change_the_value_of_a_member(world: World, torch: Any) -> None:
+    from torch.utils.data.datapipes._hook_iterator import _SnapshotState as State
+
+    started = State.NotStarted
+    value = started.value
+    with put_back(State, State._member_map_, State._value2member_map_, State._member_names_, started):
+        target = "torch.utils.data.datapipes._hook_iterator:_SnapshotState.NotStarted"
+        world.declare({"id": "p", "target": target, "action": "set", "value": 77})
+        assert world.state() == "applied", world.reason()
+        assert State.NotStarted is State(77) is State["NotStarted"] is started
+        assert (started.value, started.name, started in list(State)) == (77, "NotStarted", True)
+        assert pickle.loads(pickle.dumps(started)) is started
+        with pytest.raises(ValueError):
+            State(value)
+        world.engine.revert("p")
+    assert started.value == value and State(value) is started
+
+
+@pytest.mark.parametrize("kinds", ["str, enum.Enum", "enum.IntEnum", "enum.Enum"])
+def test_change_the_value_of_a_member_that_is_a_string_or_a_number(world: World, kinds: str) -> None:
+    one, two, seven = (1, 2, 7) if "Int" in kinds else ("one", "two", "seven")
+    text = f"import enum\n\nclass Kind({kinds}):\n    ONE = {one!r}\n    TWO = {two!r}\n    ALSO_ONE = {one!r}\n"
+    module = world.load("target", text)
+    kind = module.Kind
+    first = kind.ONE
+    with put_back(kind, kind._member_map_, kind._member_names_, kind._value2member_map_, first):
+        status = world.declare({"id": "p", "target": "target:Kind.ONE", "action": "set", "value": seven})[0]
+        assert status.state == "applied", status.reason
+        assert kind.ONE is kind.ALSO_ONE is kind(seven) is kind["ONE"] is next(iter(kind))
+        assert (kind.ONE.value, kind.ONE.name, [member.value for member in kind]) == (seven, "ONE", [seven, two])
+        assert kinds == "enum.Enum" or seven == kind.ONE
+        with pytest.raises(ValueError):
+            kind(one)
+        world.engine.revert("p")
+    assert kind.ONE is kind.ALSO_ONE is kind(one) is first and first.value == one
+    with pytest.raises(ValueError):
+        kind(seven)
+
+
+def test_a_value_that_another_member_has_is_refused(world: World) -> None:
+    module = world.load("target", "import enum\n\nclass Kind(enum.Enum):\n    ONE = 1\n    TWO = 2\n")
+    with put_back(module.Kind):
+        status = world.declare({"id": "p", "target": "target:Kind.ONE", "action": "set", "value": 2})[0]
+    assert status.state == "failed" and "2 is the value of <Kind.TWO: 2> already" in status.reason
+
+
 def test_a_member_that_cannot_be_added_is_told_so(world: World) -> None:
     module = world.load(
         "target",
