@@ -1,9 +1,10 @@
 """Faults at random points of fresh processes: each exits as it would without us, and leaves its report.
 
 A process runs a small program over stand-in packages, with patches of every action, and one fault: in the planning of
-an action, in a write into a slot, in the import of an implementation, in the call of a factory, in a probe, or in an
-import hook of somebody else's. The same program is run without us; what it prints and how it exits has to be the same.
-An interrupt belongs to the program, wherever it comes; it has to end the program as one does.
+an action, in a write into a slot, in the import of an implementation, in the call of a factory, in a probe, where
+something is registered or taken back, or in an import hook of somebody else's. The same program is run without us; what
+it prints and how it exits has to be the same. An interrupt belongs to the program, wherever it comes; it has to end the
+program as one does.
 
     python tests/fault_injection.py --count 200
 """
@@ -32,8 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from standins import ROOT, declaration
 
 KINDS = ("Exception", "SystemExit", "KeyboardInterrupt", "MemoryError")
-OURS = ("plan", "write", "implementation", "factory", "probe")
+OURS = ("plan", "write", "implementation", "factory", "probe", "entering", "leaving")
 HOOKS = ("finder", "loader")
+MOST = {"implementation": 1, "entering": 2, "leaving": 2}
+"""How often a program comes to a point at least, where that is less than a dozen times."""
 ENDS = ("", "sys.exit(3)", "raise ValueError('of the program')", "sys.exit('told')")
 EXPLAINED = ("pending", "skipped", "failed", "overlaid", "lost")
 TIMEOUT = 120
@@ -125,6 +128,7 @@ class Class:
 """
 
 IMPLEMENTATION = """
+import contextlib
 import faults
 faults.at("implementation")
 def factory(original):
@@ -134,6 +138,11 @@ def factory(original):
     return call
 def replacement(*args):
     return 7
+@contextlib.contextmanager
+def registered():
+    faults.at("entering")
+    yield
+    faults.at("leaving")
 def probe():
     faults.at("probe")
     return True, "the probe says so"
@@ -152,6 +161,7 @@ def patches() -> list[dict[str, Any]]:
             "set": {"target": f"pkg.{module}:constant", "action": "set", "value": 2},
             "item": {"target": f"pkg.{module}:table", "action": "set_item", "key": "b", "value": 2},
             "element": {"target": f"pkg.{module}:flags", "action": "discard_item", "key": "x"},
+            "register": {"target": f"pkg.{module}:f", "action": "register", "using": f"impl_{module}:registered"},
             "env": {"action": "env", "key": f"SET_BY_{module}", "value": "1"},
         }
         for name, change in changes.items():
@@ -261,7 +271,7 @@ def runs(count: int, seed: int) -> list[Run]:
     return [
         Run(
             points[number % len(points)],
-            1 if points[number % len(points)] == "implementation" else randomness.randint(1, 12),
+            randomness.randint(1, MOST.get(points[number % len(points)], 12)),
             KINDS[number // len(points) % len(KINDS)],
             randomness.choice(ENDS),
         )

@@ -23,13 +23,13 @@ def test_without_a_fault_everything_is_applied(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", runs(28, seed=7), ids=lambda run: f"{run.kind} in {run.point}, {run.number}")
+@pytest.mark.parametrize("run", runs(36, seed=7), ids=lambda run: f"{run.kind} in {run.point}, {run.number}")
 def test_a_process_with_a_fault_exits_as_without_us_and_has_its_report(bench: Bench, run: Run) -> None:
     assert bench.faults_of(run) == []
 
 
 def test_the_runs_try_each_kind_at_each_point() -> None:
-    tried = {(run.point, run.kind) for run in runs(28, seed=7)}
+    tried = {(run.point, run.kind) for run in runs(36, seed=7)}
     assert tried == {(point, kind) for point in (*OURS, *HOOKS) for kind in KINDS}
 
 

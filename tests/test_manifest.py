@@ -473,6 +473,7 @@ LEAST = {
     "proxy": {"using": "a:b"},
     "insert_item": {"value": 1},
     "discard_item": {"key": "x"},
+    "register": {"using": "p:Q"},
     "env": {"target": None, "key": "A", "value": ""},
 }
 
