@@ -26,7 +26,8 @@ class Environment:
 
     def pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", self.python, "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*command, *arguments], check=True, capture_output=True, text=True)
+        # pip takes what PYTHONPATH leads to for installed, and then installs nothing.
+        subprocess.run([*command, *arguments], check=True, capture_output=True, text=True, env=clean_environment())
 
     def run(
         self, *arguments: str, check: bool = True, cwd: Path | None = None, timeout: float = 300, **variables: str

@@ -31,7 +31,9 @@ from ray.cluster_utils import Cluster
 from compat_patches.integrations import ray as patches
 
 def start(second_node={}, **keywords):
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(initialize_head=True, head_node_args={
+        "num_cpus": 1, "include_dashboard": False, "resources": {"first": 1}
+    })
     cluster.add_node(num_cpus=1, resources={"second": 1}, env_vars=second_node)
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, namespace="tests", log_to_driver=False, **keywords)
@@ -94,7 +96,7 @@ def test_the_fleet_report_names_the_node_that_differs(with_ray_installed: Enviro
     code = """
 cluster = start({"COMPAT_PATCHES_DISABLE": "cpu-memory-info"}, runtime_env=patches.runtime_env())
 odd = next(node["NodeID"] for node in ray.nodes() if "second" in node["Resources"])
-engine = Engine.options(name="engine", num_cpus=0).remote()
+engine = Engine.options(name="engine", num_cpus=0, resources={"first": 1}).remote()
 ray.get(engine.look.remote())
 report = patches.fleet_report()
 try:
