@@ -158,7 +158,9 @@ def simulate(
 
 
 def verify(*ids: str) -> "list[PatchStatus]":
-    """Look whether what was applied is still in place.
+    """Look whether what was applied is still in place, and apply what waits for a module that is there already.
+
+    The second is for import hooks that stand before ours and hide from it what they import.
 
     Args:
         ids: ids or groups; without any, all patches that have something in place or failed.

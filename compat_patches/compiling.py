@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FunctionType
 
 
 def forget_classes() -> None:
@@ -16,3 +17,14 @@ def forget_classes() -> None:
     cache_clear = getattr(getattr(variable, "_in_graph_classes", None), "cache_clear", None)
     if cache_clear is not None:
         cache_clear()
+
+
+def forget_function(function: FunctionType) -> None:
+    """Let Dynamo read the parameters of a function anew, whose code was exchanged. Runs no code but the library's.
+
+    Found by running it: ``torch._dynamo.variables.functions._spec_cache`` keeps them by function, not by code, and a
+    function that was traced before could not be traced again.
+    """
+    cache = getattr(sys.modules.get("torch._dynamo.variables.functions"), "_spec_cache", None)
+    if cache is not None:
+        cache.pop(function, None)

@@ -342,10 +342,14 @@ class Engine:
     def verify(self, *names: str) -> list[PatchStatus]:
         """Look whether what was applied is still there; clear away what was undone and nobody refers to any more.
 
+        What waits for a module that has been executed meanwhile is applied: somebody's import hook may stand before
+        ours and not have told of it.
+
         Returns:
             How the named patches stand; without names, those that have something in a slot or failed.
         """
         records = self._select(names)
+        self._settler.settle([record for record in records if record.state == "pending" and _could_go_on(record)])
         for record in records:
             with lock:
                 for layer in [layer for layer in record.layers if layer.lingering]:
@@ -380,3 +384,7 @@ class Engine:
                 summary=patch.summary,
                 traceback=record.traceback,
             )
+
+
+def _could_go_on(record: Record) -> bool:
+    return record.wants and bool(record.watching) and all(map(importing.finished, record.watching))

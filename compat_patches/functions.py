@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, cast
 
+from .compiling import forget_function
+
 _IDENTITY = ("__module__", "__name__", "__qualname__")
 _ORIGINAL = "__compat_patches_original__"
 
@@ -199,6 +201,11 @@ class Quieting:
 
 
 def _exchange_code(function: FunctionType, code: CodeType) -> None:
+    _set_code(function, code)
+    forget_function(function)
+
+
+def _set_code(function: FunctionType, code: CodeType) -> None:
     if _kind(function.__code__) == _kind(code):
         function.__code__ = code
         return

@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 
-from . import claims, importing, planning
+from . import claims, compiling, importing, planning
 from .catalogue import Catalogue
 from .errors import CompatPatchesError, PatchError
 from .layers import Layers
@@ -95,8 +95,6 @@ class Settler:
         finally:
             self._leave_registrations()
             if record.patch.affects_compile and bool(record.acting) != acted:
-                from . import compiling
-
                 compiling.forget_classes()
 
     def _bring(self, record: Record, late: bool) -> None:

@@ -145,3 +145,22 @@ def test_two_names_of_torch_that_one_function_answers_have_an_object_each(world:
         return x + 1
 
     assert compiled(call)(ONE).item() == 2.0
+
+
+def test_a_function_that_went_quiet_beneath_others_is_traced_again(world: World, target: Any) -> None:
+    world.declare({"id": "p", "target": "target:f", "action": "wrap", "using": "traced:add_six"})
+    ours = target.f
+
+    def theirs(x: Any) -> Any:
+        return ours(x) + 100
+
+    theirs.__wrapped__ = ours  # type: ignore[attr-defined]
+    target.f = theirs
+    for _ in range(2):
+        assert compiled(lambda x: target.f(x))(ONE) == 108
+        world.engine.revert("p")
+        torch._dynamo.reset()
+        assert compiled(lambda x: target.f(x))(ONE) == 102
+        world.engine.apply("p")
+        torch._dynamo.reset()
+    target.f = ours

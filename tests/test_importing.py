@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import types
 import zipfile
+from importlib.machinery import PathFinder
 from typing import Any
 
 import pytest
@@ -575,3 +576,23 @@ def test_no_warning_comes_from_us(world: World) -> None:  # case 30
     """
     done = run_python(code, "-W", "error", folder=world.folder)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_module_that_a_finder_before_ours_hides_is_patched_by_verify(world: World) -> None:
+    class Finder:
+        """One that does not ask the finders behind it, as some import hooks of editable installs do not."""
+
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+            return PathFinder.find_spec(name, [str(world.folder)]) if name == "target" else None
+
+    world.write("target", "def f(): return 1")
+    assert world.wrap("target:f").state == "pending"
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        target = world.load("target")
+    finally:
+        sys.meta_path.remove(finder)
+    assert (target.f(), world.state()) == (1, "pending")
+    assert [status.state for status in world.engine.verify()] == ["applied"]
+    assert target.f() == 2
