@@ -68,10 +68,6 @@ def plan(step: Step) -> list[Plan]:
     # What few patches need is imported when one does: this is a part of the price of importing torch.
     if step.action in _ENTRIES:
         return _plan_attribute(step)
-    if step.action == "register":
-        from . import registrations
-
-        return registrations.plan(step)
     from .items import PLANNERS
 
     return PLANNERS[step.action](step)

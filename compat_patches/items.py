@@ -1,4 +1,4 @@
-"""Actions on what containers hold: items of mappings, elements of lists and sets, the environment."""
+"""Actions on what is held elsewhere than by a name: in containers, in the environment, in somebody's registry."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import registrations
 from .errors import MissingTargetError, PatchError
 from .manifest import Step
 from .plans import NotNeeded, Plan, load, value_of
@@ -84,9 +85,32 @@ def _plan_env(step: Step) -> list[Plan]:
     return [Plan(slot, found, value, calls_below=step.mode == "prepend" and bool(found), caution=late)]
 
 
+class _RegistrationSlot(ItemSlot):
+    """A place among the registrations of this process."""
+
+    __slots__ = ()
+
+    def is_current(self) -> bool:
+        return True
+
+
+def _plan_register(step: Step) -> list[Plan]:
+    """Register, and plan to write that down."""
+    holder, using = find(step.target), str(step.using)
+    if holder.value() is MISSING:
+        raise MissingTargetError(holder.title, holder.title.partition(":")[0], holder.name)
+    place, title = (holder.title, using), f"{holder.title}, by {using}"
+    registration = registrations.enter(place, title, lambda: load(using)())
+    if registration is None:
+        raise NotNeeded(f"{title} is registered already")
+    slot = _RegistrationSlot(registrations.ENTERED, place, title)
+    return [Plan(slot, MISSING, registration, registration=registration)]
+
+
 PLANNERS: dict[str, Callable[[Step], list[Plan]]] = {
     "set_item": _plan_set_item,
     "insert_item": _plan_insert_item,
     "discard_item": _plan_discard_item,
     "env": _plan_env,
+    "register": _plan_register,
 }

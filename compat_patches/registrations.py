@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from threading import get_ident
 from typing import Any
 
-from .errors import MissingTargetError, PatchError
-from .manifest import Step
-from .plans import NotNeeded, Plan, load
-from .target import MISSING, ItemSlot, find
+from .errors import PatchError
 
 _LONGEST_WAIT = 60
 """Seconds for which a thread waits while another enters or leaves. Registering takes milliseconds, loading a library
 seconds; a thread that waits longer is most likely waited for."""
 
-_Place = tuple[str, str]
-_entered: dict[_Place, Registration] = {}
-_taken: dict[_Place, _Taken] = {}
+Place = tuple[str, str]
+"""A target, and what registers something there."""
+ENTERED: dict[Place, Registration] = {}
+"""What is registered now. The engine writes it, under its lock."""
+_taken: dict[Place, _Taken] = {}
 _lock = threading.Lock()
 
 
@@ -46,76 +46,66 @@ class Registration:
         title: its target and what it was made by.
     """
 
-    __slots__ = ("_context", "_place", "_taken", "title")
+    __slots__ = ("_context", "_entering", "_leaving", "_place", "title")
 
-    def __init__(self, place: _Place, taken: _Taken, title: str, context: AbstractContextManager[Any]) -> None:
+    def __init__(self, place: Place, entering: _Taken, title: str, context: AbstractContextManager[Any]) -> None:
         self._place = place
-        self._taken = taken
+        self._entering = entering
+        self._leaving = entering
         self._context = context
         self.title = title
 
     def settle(self, kept: bool) -> None:
         """Say whether the plan that this was entered for was carried out; where not, it is left."""
-        taken = self._taken
         try:
             if not kept:
                 self._context.__exit__(None, None, None)
         finally:
-            _give_up(self._place, taken)
+            _give_up(self._place, self._entering)
 
     def prepare_to_leave(self) -> None:
         """Take the place, until :meth:`leave`. Calls nobody and waits for nobody; under the engine's lock."""
-        # Nobody is entering: the entry is there, or was until now. Whoever entered it may not have said yet that it was
-        # kept; what waits for that looks again.
+        # Nobody else is entering, as the entry was there until now. Whoever entered may not have said yet that it was
+        # kept: what waits for that is told then, and finds the place taken once more.
         with _lock:
-            self._taken = _taken[self._place] = _Taken()
+            self._leaving = _taken[self._place] = _Taken()
 
     def leave(self) -> None:
         """Take out what was registered. Raises whatever the context manager raises."""
-        self.settle(kept=False)
+        try:
+            self._context.__exit__(None, None, None)
+        finally:
+            _give_up(self._place, self._leaving)
 
 
-class RegistrationSlot(ItemSlot):
-    """A place among the registrations of this process."""
+def enter(place: Place, title: str, make: Callable[[], Any]) -> Registration | None:
+    """Enter the context manager that ``make`` returns. Whoever gets the registration has to settle it.
 
-    __slots__ = ()
-
-    def is_current(self) -> bool:
-        return True
-
-
-def plan(step: Step) -> list[Plan]:
-    """Enter what ``using`` returns, and plan to write that down. Who got the plan has to settle it.
+    Returns:
+        None where that place is registered already.
 
     Raises:
-        NotNeeded: that very thing is registered already.
-        MissingTargetError: what it would be registered with is not there.
-        PatchError: ``using`` returns no context manager, or another thread is in there for too long.
+        PatchError: ``make`` returns no context manager, or another thread is in there for too long.
     """
-    holder = find(step.target)
-    if holder.value() is MISSING:
-        raise MissingTargetError(holder.title, holder.title.partition(":")[0], holder.name)
-    place = (str(step.target), str(step.using))
-    title = f"{step.target}, by {step.using}"
     taken = _take(place, title)
+    registration = None
     try:
-        if place in _entered:
-            raise NotNeeded(f"{title} is registered already")
-        context = load(str(step.using))()
-        if not (hasattr(type(context), "__enter__") and hasattr(type(context), "__exit__")):
-            raise PatchError(
-                f"{step.using} returned {context!r}; expected a context manager, which registers when it is entered, "
-                "and takes that back when it is left"
-            )
-        context.__enter__()
-        registration = Registration(place, taken, title, context)
-    except BaseException:
-        _give_up(place, taken)
-        raise
-    return [Plan(RegistrationSlot(_entered, place, title), MISSING, registration, registration=registration)]
+        if place not in ENTERED:
+            context = make()
+            if not (hasattr(type(context), "__enter__") and hasattr(type(context), "__exit__")):
+                raise PatchError(
+                    f"{title}: found {context!r}; expected a context manager, which registers when it is entered, and "
+                    "takes that back when it is left"
+                )
+            context.__enter__()
+            registration = Registration(place, taken, title, context)
+    finally:
+        if registration is None:
+            _give_up(place, taken)
+    return registration
 
 
-def _take(place: _Place, title: str) -> _Taken:
+def _take(place: Place, title: str) -> _Taken:
     while True:
         with _lock:
             other = _taken.get(place)
@@ -130,7 +120,7 @@ def _take(place: _Place, title: str) -> _Taken:
             )
 
 
-def _give_up(place: _Place, taken: _Taken) -> None:
+def _give_up(place: Place, taken: _Taken) -> None:
     with _lock:
         if _taken.get(place) is taken:
             del _taken[place]

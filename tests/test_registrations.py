@@ -68,7 +68,7 @@ def registry(world: World) -> Any:
     found = world.load("registry", REGISTRY)
     yield found
     assert not registrations._taken
-    assert not registrations._entered
+    assert not registrations.ENTERED
 
 
 def registering(using: str = "mine:ours", **fields: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_what_fails_on_entering_leaves_nothing(world: World, registry: Any) -> N
 
 def test_what_is_no_context_manager_is_refused(world: World, registry: Any) -> None:
     status = world.declare(registering("mine:no_context"))[0]
-    assert status.state == "failed" and "returned 7; expected a context manager" in status.reason
+    assert status.state == "failed" and "found 7; expected a context manager" in status.reason
 
 
 def test_what_fails_on_leaving_is_told(world: World, registry: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -305,4 +305,4 @@ def test_a_native_library_is_loaded_for_good_and_only_by_name(world: World) -> N
     assert world.engine.revert("p")[0].reason == "cannot be undone"
     (library,) = world.load("mine").loaded
     assert library.abs(-3) == 3
-    registrations._entered.clear()
+    registrations.ENTERED.clear()
