@@ -7,6 +7,7 @@ After a tenth of the rounds, which fills every cache, and after all of them the 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import time
@@ -43,6 +44,11 @@ action = "set_item"
 key = "a"
 value = 1
 
+[[patch.step]]
+target = "bench_target:table"
+action = "register"
+using = "bench_implementations:registered"
+
 [[patch]]
 id = "q"
 summary = "s"
@@ -59,12 +65,17 @@ def factory(original):
     return lambda: original() + 1
 
 
+@contextlib.contextmanager
+def registered():
+    yield
+
+
 def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     target = types.ModuleType("bench_target")
     target.f, target.table = (lambda: 0), {}
     implementations = types.ModuleType("bench_implementations")
-    implementations.factory = factory
+    implementations.factory, implementations.registered = factory, registered
     sys.modules.update(bench_target=target, bench_implementations=implementations)
     original = target.f
     engine = Engine()
@@ -97,9 +108,8 @@ def main() -> int:
     after = counts()
     assert target.f is original and target.table == {}
     growth = {what: after[what] - before[what] for what in before}
-    print(
-        f"{rounds} rounds of two patches in three slots, {seconds / (rounds - rounds // 10) * 1e6:.0f} us each, traced"
-    )
+    each = seconds / (rounds - rounds // 10) * 1e6
+    print(f"{rounds} rounds of two patches in three slots and a registration, {each:.0f} us each, traced")
     for what, grown in growth.items():
         budget = BUDGET_BYTES if what == "bytes" else 0
         print(f"{what}: {before[what]} and then {after[what]}: grown by {grown}, budget {budget}")
