@@ -112,10 +112,18 @@ def _lacks_attribute(wanted: Any, target: Target, facts: Facts) -> Verdict:
     return Verdict(False, f"{' and '.join(str(_relative(n, target)) for n in _names(wanted))} is there")
 
 
-def _lacks_constant(wanted: Any, target: Target, facts: Facts) -> Verdict:
-    node = facts.definition(target)
-    if node is None:
-        return Verdict(None, f"cannot read the source of {target}")
+def _of_source(decide: Callable[[Any, Target, ast.AST], Verdict]) -> Callable[[Any, Target, Facts], Verdict]:
+    """A kind that is decided by the source of the target, where that can be read."""
+
+    def decide_kind(wanted: Any, target: Target, facts: Facts) -> Verdict:
+        node = facts.definition(target)
+        return Verdict(None, f"cannot read the source of {target}") if node is None else decide(wanted, target, node)
+
+    return decide_kind
+
+
+@_of_source
+def _lacks_constant(wanted: Any, target: Target, node: ast.AST) -> Verdict:
     found = source.constants(node)
     lacking = [name for name in _names(wanted) if name not in found]
     if lacking:
@@ -123,10 +131,8 @@ def _lacks_constant(wanted: Any, target: Target, facts: Facts) -> Verdict:
     return Verdict(False, f"{target} mentions {' and '.join(map(repr, _names(wanted)))}")
 
 
-def _does_not_catch(wanted: Any, target: Target, facts: Facts) -> Verdict:
-    node = facts.definition(target)
-    if node is None:
-        return Verdict(None, f"cannot read the source of {target}")
+@_of_source
+def _does_not_catch(wanted: Any, target: Target, node: ast.AST) -> Verdict:
     found = source.caught(node)
     escaping = [name for name in _names(wanted) if not source.catches(found, name)]
     shown = ", ".join(found) or "nothing"
@@ -135,10 +141,8 @@ def _does_not_catch(wanted: Any, target: Target, facts: Facts) -> Verdict:
     return Verdict(False, f"{target} catches {shown}, and so {' and '.join(_names(wanted))}")
 
 
-def _source_hash(wanted: Any, target: Target, facts: Facts) -> Verdict:
-    node = facts.definition(target)
-    if node is None:
-        return Verdict(None, f"cannot read the source of {target}")
+@_of_source
+def _source_hash(wanted: Any, target: Target, node: ast.AST) -> Verdict:
     found = source.tree_hash(node)
     for known in _names(wanted):
         if found.startswith(known):

@@ -11,6 +11,7 @@ import pytest
 # The checkout's own package and `support`, whatever is installed.
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
+from made_up_machine import machine, service  # noqa: E402, F401  # fixtures, as these
 from standins import strict_world, world  # noqa: E402, F401  # fixtures; behind the path on purpose
 
 pytest_plugins = ["standin.plugin"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compat_patches.patches.host_memory import HostMemory
 
 MiB = 1 << 20
@@ -64,3 +66,13 @@ def service_of_cgroup_v2(root: Path) -> Machine:
 def node(number: int, **fields: int) -> str:
     names = {"Active_file": "Active(file)", "Inactive_file": "Inactive(file)"}
     return "".join(f"Node {number} {names.get(name, name)}: {kib:>9} kB\n" for name, kib in fields.items())
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Machine:
+    return service_of_cgroup_v2(tmp_path)

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
-from made_up_machine import V1_MOUNT, V2_MOUNT, GiB, Machine, service_of_cgroup_v2
+from made_up_machine import V1_MOUNT, V2_MOUNT, GiB, Machine
 
 from compat_patches.patches.control_groups import memory_groups
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Machine:
-    return service_of_cgroup_v2(tmp_path)
 
 
 class TestCgroupV2:

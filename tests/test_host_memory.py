@@ -12,19 +12,9 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_machine import V1_MOUNT, V2_MOUNT, GiB, Machine, MiB, node, service_of_cgroup_v2
+from made_up_machine import V1_MOUNT, V2_MOUNT, GiB, Machine, MiB, node
 
 from compat_patches.patches.host_memory import HostMemory, host_memory
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Machine:
-    return service_of_cgroup_v2(tmp_path)
 
 
 class TestTheMachineItself:

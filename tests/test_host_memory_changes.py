@@ -8,20 +8,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from made_up_machine import V2_MOUNT, GiB, Machine, service_of_cgroup_v2
+from made_up_machine import V2_MOUNT, GiB, Machine
 
 import compat_patches.patches.host_memory as host_memory_module
 from compat_patches.patches.control_groups import MemoryGroup, memory_groups
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Machine:
-    return service_of_cgroup_v2(tmp_path)
 
 
 class TestChangesBetweenCalls:
