@@ -16,7 +16,7 @@ from .catalogue import Catalogue
 from .errors import CompatPatchesError, UnknownPatchError
 from .manifest import Manifest, Patch
 from .predicates import Circumstances
-from .records import Claim, Record, Wish, lock
+from .records import Claim, Record, Wish, do_postponed, lock, when_free
 from .settings import Settings
 from .settling import Settler
 from .target import Slot
@@ -288,15 +288,19 @@ class Engine:
             self._settler.settle(records)
             yield [self._status_of(record) for record in records]
         finally:
-            with lock:
-                for record, claim in claims:
-                    claim.left = True
-                    if claim in record.claims:
-                        record.claims.remove(claim)
-            self._settler.settle(records)
-            if force:
-                # Who wanted it before, without force, has it only where it is for this process.
-                self._judge(records)
+            when_free(lambda: self._leave(claims, force))
+
+    def _leave(self, claims: list[tuple[Record, Claim]], force: bool) -> None:
+        records = [record for record, _ in claims]
+        with lock:
+            for record, claim in claims:
+                claim.left = True
+                if claim in record.claims:
+                    record.claims.remove(claim)
+        self._settler.settle(records)
+        if force:
+            # Who wanted it before, without force, has it only where it is for this process.
+            self._judge(records)
 
     def wishes(self) -> dict[str, Wish]:
         """What is wanted of each patch now, by qualified id; :meth:`restore` brings it back."""
@@ -375,7 +379,7 @@ class Engine:
         with lock:
             self._settler.look(record)
             patch = record.patch
-            return PatchStatus(
+            status = PatchStatus(
                 id=self._catalogue.short_id(patch),
                 manifest=patch.manifest,
                 state=record.state,
@@ -384,6 +388,8 @@ class Engine:
                 summary=patch.summary,
                 traceback=record.traceback,
             )
+        do_postponed()
+        return status
 
 
 def _could_go_on(record: Record) -> bool:

@@ -5,9 +5,13 @@ Plain classes, as each of them takes a fifth of what making a dataclass takes, i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections import deque
+from collections.abc import Callable
 
+from .errors import PatchError
 from .layers import Layer
 from .manifest import Patch
 from .target import Slot
@@ -16,6 +20,32 @@ lock = threading.RLock()
 """Held for bookkeeping and for writing slots only, never while foreign code is called."""
 # Taken before a fork, so that a child finds it free and the state whole.
 os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+_postponed: deque[Callable[[], None]] = deque()
+
+
+def when_free(action: Callable[[], None]) -> None:
+    """Do something now or, where this thread holds the lock, have it done by :func:`do_postponed`.
+
+    The garbage collector ends a generator that nobody will resume, and the contexts in it, on the spot, in whatever thread
+    has woken it up. That one may be in the middle of a change, and take the lock as often as it likes.
+    """
+    if lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
+        _postponed.append(action)
+    else:
+        action()
+
+
+def do_postponed() -> None:
+    """Do what came in the middle of a change. Without the lock."""
+    while _postponed:
+        try:
+            action = _postponed.popleft()
+        except IndexError:
+            return  # Another thread was faster.
+        # Where the settings are strict; it is noted, and is no failure of what is being done.
+        with contextlib.suppress(PatchError):
+            action()
 
 
 class Claim:

@@ -19,7 +19,7 @@ from .errors import CompatPatchesError, PatchError
 from .layers import Layers
 from .plans import Plan, settle
 from .predicates import Circumstances
-from .records import Record, Watches, lock
+from .records import Record, Watches, do_postponed, lock
 from .target import MISSING, ModuleSlot
 
 TYPE_CHECKING = False
@@ -70,6 +70,7 @@ class Settler:
                 failures.append(error)
         if any(record.patch.affects_compile for record in records):
             self._mark_compiled_code()
+        do_postponed()
         if failures:
             raise failures[0]
 

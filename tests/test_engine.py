@@ -20,6 +20,7 @@ from standins import World, run_all, run_python
 import compat_patches
 from compat_patches import engine as engine_module
 from compat_patches.errors import PatchError, UnknownPatchError
+from compat_patches.layers import Layer, Layers
 from compat_patches.target import ModuleSlot
 
 
@@ -167,6 +168,32 @@ def test_contexts_of_both_kinds_nest_and_overlap(world: World, target: Any) -> N
     assert target.f() == 2
     inner.__exit__(None, None, None)
     assert (target.f(), world.layers) == (2, 1)
+
+
+def test_a_context_that_the_garbage_collector_ends_in_the_middle_of_a_change_is_left_after_it(
+    world: World, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = target.f
+    world.wrap("target:f", scope="context")
+
+    def drop_a_context() -> None:
+        context = world.engine.holding("p", wants=True)
+        context.__enter__()
+        circle: list[Any] = [context]
+        circle.append(circle)
+
+    def collect_garbage(layers: Layers, layer: Layer) -> bool:
+        found = holds(layers, layer)
+        gc.collect()
+        return found
+
+    holds = Layers.holds
+    drop_a_context()
+    assert target.f() == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(Layers, "holds", collect_garbage)
+        assert world.engine.status("p")[0].state == "applied"
+    assert (target.f is original, world.state(), world.layers) == (True, "reverted", 0)
 
 
 def test_a_name_that_is_unknown_enters_nothing(world: World, target: Any) -> None:
