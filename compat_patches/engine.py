@@ -353,14 +353,15 @@ class Engine:
             How the named patches stand; without names, those that have something in a slot or failed.
         """
         records = self._select(names)
+        layers = self._settler.layers
+        # This takes what has come to light since out of all slots, also where there is nothing to settle.
         self._settler.settle([record for record in records if record.state == "pending" and _could_go_on(record)])
         for record in records:
             with lock:
-                for layer in [layer for layer in record.layers if layer.lingering]:
-                    if not self._settler.layers.holds(layer) or self._settler.layers.settle(layer):
-                        record.layers.remove(layer)
-                if not record.layers and record.state == "overlaid":
-                    record.note("reverted")
+                for layer in record.layers:
+                    if layer.lingering and layers.holds(layer):
+                        layers.settle(layer)
+                self._settler.look(record)
         return [self._status_of(record) for record in records if names or record.layers or record.state == "failed"]
 
     def beneath(self, slot: Slot) -> tuple[Any, list[str]]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from .frozen import Frozen
 from .plans import Plan
+from .remnants import Remnants
+from .remnants import inner as _inner
 from .target import MISSING, ModuleSlot, Slot
 
 
@@ -47,6 +49,10 @@ class Layers:
 
     def __init__(self) -> None:
         self._stacks: dict[tuple[str, int, Any], list[Layer]] = {}
+        # Those in the stacks that linger, so that nobody has to look for them among all.
+        self._lingering: dict[Layer, None] = {}
+        # Those that have left the stacks.
+        self._remnants = Remnants()
 
     def __len__(self) -> int:
         return sum(map(len, self._stacks.values()))
@@ -88,7 +94,8 @@ class Layers:
         if _reaches(beneath, entry):
             return Standing("overlaid", f"{_described(beneath)} was put on top of it in {slot.title}")
         stack = self._stacks[slot.key]
-        if any(slot.same(beneath, other.below) for other in stack[: stack.index(layer) + 1]):
+        belows = [self._remnants.see_through(slot, other.below) for other in stack[: stack.index(layer) + 1]]
+        if any(slot.same(beneath, below) for below in belows):
             return Standing("lost", f"somebody has put back what was in {slot.title} before")
         if _is_upstreams(slot, beneath):
             return Standing("lost", f"somebody has put back what upstream defines as {slot.title}")
@@ -98,12 +105,13 @@ class Layers:
 
     def _beneath_ours(self, layer: Layer, found: Any) -> Any:
         """What other layers of ours, of which we know what they were put on, stand on in the end."""
-        same = layer.plan.slot.same
-        for other in reversed(self._stacks[layer.plan.slot.key]):
+        slot = layer.plan.slot
+        found = self._remnants.see_through(slot, found)
+        for other in reversed(self._stacks[slot.key]):
             if other is layer:
                 break
-            if same(other.plan.entry, found):
-                found = other.below
+            if slot.same(other.plan.entry, found):
+                found = self._remnants.see_through(slot, other.below)
         # Of those that were put before it, one can stand there again alone; then this layer has gone.
         return found
 
@@ -115,10 +123,10 @@ class Layers:
         """
         stack = self._stacks.get(slot.key, [])
         lost = [layer.patch for layer in stack if not layer.lingering and self.standing(layer).state == "lost"]
-        found = slot.raw()
+        found = self._remnants.see_through(slot, slot.raw())
         for layer in reversed(stack):
             if slot.same(layer.plan.entry, found):
-                found = layer.below
+                found = self._remnants.see_through(slot, layer.below)
         return found, lost
 
     def take_off(self, layer: Layer) -> Standing:
@@ -132,13 +140,16 @@ class Layers:
         standing = self.standing(layer)
         # In this order, whoever is interrupted can do it once more: it lingers, it is quiet, it leaves the slot, and
         # only then the books.
-        layer.under = self._beneath_ours(layer, slot.raw())
+        if not layer.lingering:
+            # Later it may be beneath something else, and what that calls cannot be known.
+            layer.under = self._beneath_ours(layer, slot.raw())
         layer.lingering = True
+        self._lingering[layer] = None
         for quieting in layer.plan.quietings:
             # Also where the entry leaves the slot: somebody may have copied it by value, and must not notice.
             quieting.hand_through()
         # Two patches can set one and the same value; then what is there is the upper one's.
-        if slot.holds(entry) and (above is None or not slot.same(above.plan.entry, entry)):
+        if self._is_on_top(layer) and (above is None or not slot.same(above.plan.entry, entry)):
             self._put_back(layer)
             return Standing("reverted")
         if standing.state == "lost":
@@ -158,14 +169,21 @@ class Layers:
         """Strike a layer that was taken off from the books, although something may refer to it still."""
         self._forget(layer)
 
+    def clear_away(self) -> None:
+        """Take what was undone, and somebody has uncovered or put back since, out of the slots."""
+        self._remnants.clear_away()
+        for layer in list(self._lingering):
+            # A value has no identity: what is found there may be another's, who has set the same.
+            if layer.plan.quietings and self.holds(layer) and self._is_on_top(layer):
+                self._put_back(layer)
+
     def settle(self, layer: Layer) -> bool:
         """Clear a lingering layer away where nothing refers to it any more.
 
         Returns:
             Whether it is gone.
         """
-        slot = layer.plan.slot
-        if slot.holds(layer.plan.entry):
+        if self._is_on_top(layer):
             self._put_back(layer)
             return True
         if self.standing(layer).state == "lost":
@@ -173,28 +191,61 @@ class Layers:
             return True
         return False
 
-    def awaken(self, layer: Layer) -> bool:
-        """Let a lingering layer act again in its old place.
+    def awaken(self, layers: list[Layer]) -> bool:
+        """Let all layers of a patch act again, of which some linger: those in their old places, and the others anew.
+
+        Args:
+            layers: all that were put together. Those that have gone are replaced.
 
         Returns:
-            False where it is not in a place from which it could act.
+            False, and nothing is changed, where one is not in a place from which it is known to act.
         """
-        slot = layer.plan.slot
+        gone = [layer for layer in layers if not self.holds(layer)]
+        if not all(self._is_free(layer) if layer in gone else self._can_act(layer) for layer in layers):
+            return False
+        plans = [layer.plan.replace(below=layer.plan.slot.raw()) for layer in gone]
+        for plan in plans:
+            self._remnants.forget(plan.slot, plan.entry)
+        self.put(layers[0].patch, plans, layers)
+        for layer in gone:
+            layers.remove(layer)
+        for layer in layers:
+            for quieting in layer.plan.quietings:
+                quieting.act()
+            layer.lingering = False
+            self._lingering.pop(layer, None)
+        return True
+
+    def _is_free(self, layer: Layer) -> bool:
+        """Whether a slot holds what a layer that has gone was put on, so that the same can be put there again."""
+        if layer.plan.registration is not None:
+            # It was taken back, and has to be made anew.
+            return False
+        slot, see_through = layer.plan.slot, self._remnants.see_through
+        return slot.same(see_through(slot, slot.raw()), see_through(slot, layer.below)) and slot.is_current()
+
+    def _can_act(self, layer: Layer) -> bool:
+        if not layer.lingering:
+            return True
+        slot, entry = layer.plan.slot, layer.plan.entry
         found = self._beneath_ours(layer, slot.raw())
         # Whether it is called by what came since, as after a reload, cannot be known; then it is put on top anew.
-        there = slot.same(found, layer.under) or slot.same(found, layer.plan.entry) or _reaches(found, layer.plan.entry)
-        if not layer.plan.quietings or not there or self.standing(layer).state == "lost":
-            return False
-        for quieting in layer.plan.quietings:
-            quieting.act()
-        layer.lingering = False
-        return True
+        there = slot.same(found, layer.under) or slot.same(found, entry) or _reaches(found, entry)
+        return bool(layer.plan.quietings) and there and self.standing(layer).state != "lost"
 
     def holds(self, layer: Layer) -> bool:
         """Whether the layer is still on the books."""
         return layer in self._stacks.get(layer.plan.slot.key, ())
 
+    def _is_on_top(self, layer: Layer) -> bool:
+        """Whether nothing stands on a layer but what means nothing any more."""
+        slot = layer.plan.slot
+        return slot.same(self._remnants.see_through(slot, slot.raw()), layer.plan.entry)
+
     def _forget(self, layer: Layer) -> None:
+        if layer.lingering and layer.plan.quietings:
+            self._remnants.remember(layer.plan.slot, layer.plan.entry, layer.below)
+        self._lingering.pop(layer, None)
         stack = self._stacks.get(layer.plan.slot.key, [])
         if layer in stack:
             stack.remove(layer)
@@ -211,10 +262,11 @@ class Layers:
 
     def _put_back(self, layer: Layer) -> None:
         """Put back what is below, past layers of ours that were undone already and only lingered beneath this one."""
-        slot, below, gone = layer.plan.slot, layer.below, [layer]
+        slot, gone = layer.plan.slot, [layer]
+        below = self._remnants.see_through(slot, layer.below)
         for other in reversed(self._stacks[slot.key]):
             if other is not layer and other.lingering and slot.same(other.plan.entry, below):
-                below = other.below
+                below = self._remnants.see_through(slot, other.below)
                 gone.append(other)
         slot.put(below)
         for other in gone:
@@ -241,16 +293,6 @@ def _is_upstreams(slot: Slot, found: Any) -> bool:
         return False
     module = slot.owner if isinstance(slot, ModuleSlot) else sys.modules.get(getattr(slot.owner, "__module__", ""))
     return inner.__code__.co_filename == getattr(module, "__file__", None)
-
-
-def _inner(entry: Any) -> Any:
-    # By type(): an isinstance asks a proxy for its __class__, which may run or raise anything.
-    kind = type(entry)
-    if issubclass(kind, staticmethod | classmethod):
-        return entry.__func__
-    if issubclass(kind, property):
-        return entry.fget
-    return entry
 
 
 def _own(value: Any, name: str) -> Any:

@@ -27,8 +27,8 @@ _postponed: deque[Callable[[], None]] = deque()
 def when_free(action: Callable[[], None]) -> None:
     """Do something now or, where this thread holds the lock, have it done by :func:`do_postponed`.
 
-    The garbage collector ends a generator that nobody will resume, and the contexts in it, on the spot, in whatever thread
-    has woken it up. That one may be in the middle of a change, and take the lock as often as it likes.
+    The garbage collector ends a generator that nobody will resume, and the contexts in it, on the spot, in whatever
+    thread has woken it up. That one may be in the middle of a change, and take the lock as often as it likes.
     """
     if lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
         _postponed.append(action)

@@ -61,6 +61,7 @@ class Settler:
         """Bring patches to where they are wanted. One that fails does not keep the others from it."""
         self._leave_registrations()
         with lock:
+            self.layers.clear_away()
             ordered = self._in_order(records)
         failures = []
         for record in ordered:
@@ -244,12 +245,13 @@ class Settler:
 
     def _in_effect(self, record: Record) -> bool:
         """Whether all that was applied acts; wakes up what was undone beneath somebody else's work. Under the lock."""
-        if not record.layers or not all(map(self.layers.holds, record.layers)):
+        held = [self.layers.holds(layer) for layer in record.layers]
+        if not any(held) or not all(layer.lingering or there for layer, there in zip(record.layers, held, strict=True)):
             return False
-        lingering = [layer for layer in record.layers if layer.lingering]
-        if not all(map(self.layers.awaken, lingering)):
+        lingers = any(layer.lingering for layer in record.layers)
+        if lingers and not self.layers.awaken(record.layers):
             return False
-        if lingering:
+        if lingers:
             claims.claim(record.patch.qualified_id)
             self._watch(record, record.modules)
             record.note("applied")
@@ -292,7 +294,9 @@ class Settler:
             if standing is not None and registration is not None:
                 registration.prepare_to_leave()
                 self._leaving.append((record, registration))
-        record.layers = [layer for layer in record.layers if self.layers.holds(layer)]
+        if not any(map(self.layers.holds, record.layers)):
+            # Where some still linger all are kept: they come back together or not at all.
+            record.layers = []
         claims.release(record.patch.qualified_id)
         return list(dict.fromkeys(reasons))
 
@@ -380,6 +384,10 @@ class Settler:
 
     def look(self, record: Record) -> None:
         """Bring what is known of an applied patch up to date with what stands in its slots. Under the lock."""
+        if not any(map(self.layers.holds, record.layers)):
+            record.layers = []
+            if record.state == "overlaid":
+                record.note("reverted")
         standings = [self.layers.standing(layer) for layer in record.acting if self.layers.holds(layer)]
         for state in ("lost", "overlaid"):
             reasons = [standing.reason for standing in standings if standing.state == state]

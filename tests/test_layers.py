@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import importlib
 import itertools
 import os
 from collections.abc import Callable
@@ -347,3 +349,157 @@ def test_a_class_that_another_took_the_place_of_is_lost_and_both_are_put_right(w
     assert (world.state(), second().f(), vars(first)["f"]) == ("applied", 3, original)
     world.engine.revert("p")
     assert (second().f(), first().f()) == (2, 1)
+
+
+# --- what of ours somebody else still holds ------------------------------------------------------------------------
+
+
+def test_a_quiet_layer_that_was_passed_over_is_taken_out_when_it_comes_to_light(world: World, target: Any) -> None:
+    original = target.f
+    declare(world, "one")
+    ours = target.f
+    by_hand(target, "f")
+    first = target.f
+    by_hand(target, "f")
+    world.engine.revert("one")
+    target.f = first
+    # Whether what is there now calls the quiet one is not known, so that another is put on top.
+    assert world.engine.apply("one")[0].state == "applied"
+    assert target.f() == FOREIGN + 1
+    assert world.engine.revert("one")[0].state == "reverted"
+    assert target.f is first
+    target.f = ours
+    world.engine.verify()
+    assert (target.f is original, world.state("one"), world.layers) == (True, "reverted", 0)
+
+
+@pytest.mark.parametrize("look", ["apply", "revert", "verify"])
+def test_whoever_looks_takes_it_out(world: World, target: Any, look: str) -> None:
+    original = target.f
+    declare(world, "one", "ten")
+    world.engine.revert("ten")
+    ours = target.f
+    target.f = lambda: 7
+    world.engine.revert("one")
+    target.f = original
+    world.engine.verify()
+    assert world.layers == 0
+    target.f = ours
+    assert target.f() == 0
+    getattr(world.engine, look)("ten")
+    world.engine.revert("ten")
+    assert target.f is original
+
+
+def test_one_that_was_undone_before_a_reload_is_not_woken_up_by_it(world: World, target: Any) -> None:
+    declare(world, "one")
+    by_hand(target, "f")
+    world.engine.revert("one")
+    importlib.reload(target)
+    by_hand(target, "f")
+    # Undone once more, it has not come into another place by that.
+    world.engine.revert("one")
+    assert world.engine.apply("one")[0].state == "applied"
+    assert target.f() == FOREIGN + 1
+    world.engine.revert("one")
+    assert target.f() == FOREIGN
+
+
+@pytest.mark.parametrize(
+    "body, undecorated",
+    [
+        ("def m(self): return 0", lambda entry: entry),
+        ("@staticmethod\n    def m(): return 0", lambda entry: entry.__func__),
+        ("@classmethod\n    def m(cls): return 0", lambda entry: entry.__func__),
+        ("@property\n    def m(self): return 0", lambda entry: entry.fget),
+    ],
+    ids=["method", "staticmethod", "classmethod", "property"],
+)
+def test_a_descriptor_that_comes_to_light_is_taken_out(
+    world: World, body: str, undecorated: Callable[[Any], Any]
+) -> None:
+    target = world.load("target", f"class C:\n    {body}")
+    original = vars(target.C)["m"]
+    world.wrap("target:C.m")
+    ours = vars(target.C)["m"]
+    assert undecorated(ours) is not undecorated(original)
+    for theirs in (1, 2):
+        target.C.m = theirs
+        world.engine.revert("p")
+        world.engine.apply("p") if theirs == 1 else None
+    target.C.m = original
+    world.engine.verify()
+    target.C.m = ours
+    world.engine.verify()
+    assert (vars(target.C)["m"] is original, world.layers) == (True, 0)
+
+
+def test_a_setter_that_was_put_around_a_quiet_property_is_kept(world: World) -> None:
+    target = world.load("target", "class C:\n    @property\n    def p(self): return 0")
+    world.wrap("target:C.p")
+    ours = target.C.p
+    target.C.p = 7
+    world.engine.revert("p")
+    target.C.p = theirs = ours.setter(lambda self, value: None)
+    world.engine.verify()
+    assert vars(target.C)["p"] is theirs
+
+
+def test_what_nobody_holds_any_more_is_forgotten(world: World, target: Any) -> None:
+    declare(world, "one")
+    remnants = world.engine._settler.layers._remnants._places
+    for _ in range(10):
+        by_hand(target, "f")
+        world.engine.revert("one")
+        target.f = lambda: 7
+        world.engine.apply("one")
+        gc.collect()
+        assert len(remnants) <= 1
+    world.engine.revert("one")
+    gc.collect()
+    assert len(remnants) == 0
+
+
+def test_a_patch_of_two_slots_comes_back_in_both_though_one_was_beneath_somebody_elses(world: World) -> None:
+    target, user = world.load("target", "def f(): return 0"), world.load("user", "from target import f")
+    original = target.f
+    world.wrap("target:f", also_bind=["user:f"])
+    ours = user.f
+    by_hand(user, "f")
+    for _ in range(3):
+        assert world.engine.revert("p")[0].state == "overlaid"
+        assert (target.f is original, user.f()) == (True, FOREIGN)
+        assert world.engine.apply("p")[0].state == "overlaid"
+        assert (target.f(), user.f(), world.layers) == (1, FOREIGN + 1, 2)
+    world.engine.revert("p")
+    world.engine.verify()
+    world.engine.apply("p")
+    assert (target.f(), user.f()) == (1, FOREIGN + 1)
+    user.f = ours
+    world.engine.revert("p")
+    assert (target.f is original, user.f is original, world.layers) == (True, True, 0)
+
+
+def test_a_patch_of_two_slots_does_not_come_back_in_one_alone(world: World) -> None:
+    target, user = world.load("target", "def f(): return 0"), world.load("user", "from target import f")
+    world.wrap("target:f", also_bind=["user:f"])
+    by_hand(user, "f")
+    world.engine.revert("p")
+    target.f = lambda: 5
+    status = world.engine.apply("p")[0]
+    assert (status.state, target.f(), user.f()) == ("failed", 5, FOREIGN)
+    assert "user:f holds another object than target:f" in status.reason
+
+
+def test_an_undone_patch_that_is_uncovered_in_one_of_two_slots_is_in_nobodys_way(world: World) -> None:
+    target, user = world.load("target", "def f(): return 0"), world.load("user", "from target import f")
+    both = {"target": "target:f", "also_bind": ["user:f"], "action": "wrap"}
+    world.declare(*({"id": name, "using": PATCHES[name][0], **both} for name in ("one", "ten", "hundred")))
+    world.engine.revert("ten")
+    ours = target.f
+    by_hand(target, "f")
+    world.engine.revert("hundred")
+    target.f = ours
+    assert world.engine.apply("ten")[0].state == "applied"
+    assert (target.f(), user.f()) == (11, 11)
+    assert (world.state("hundred"), world.layers) == ("reverted", 4)
