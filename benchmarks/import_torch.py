@@ -6,7 +6,7 @@ The store is warm, as in every process but the first after an upgrade.
     python -m benchmarks.import_torch --instructions [rounds]
 
 One run of ``import torch`` differs from the next by more than the budget, so the second form counts instructions, with
-valgrind, which two runs agree upon to a ten-thousandth where addresses and hashes are fixed. What still moves is when
+valgrind, which two runs agree upon to a millionth where addresses and hashes are fixed and OpenMP starts no threads. What still moves is when
 the garbage collector makes its full passes: a few hundred objects more anywhere, and one comes earlier or later, at a
 hundredth of the whole. It is counted once with the collector off, and then over rounds with other numbers of objects.
 """
@@ -26,6 +26,7 @@ from pathlib import Path
 from benchmarks._pairs import environment_with_ours, in_turns, milliseconds, plain_environment, ratio
 
 BUDGET = 1.01
+STEADY = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
 MODULES = "import json, sys, torch; print(json.dumps(sorted(sys.modules)))"
 
 
@@ -44,9 +45,7 @@ def instructions(python: str, environment: dict[str, str], code: str) -> int:
     if valgrind is None or setarch is None:
         raise RuntimeError("counting instructions takes valgrind and setarch (of util-linux); install them")
     command = [setarch, "-R", valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    done = subprocess.run(
-        [*command, python, "-c", code], env={**environment, "PYTHONHASHSEED": "0"}, capture_output=True, text=True
-    )
+    done = subprocess.run([*command, python, "-c", code], env={**environment, **STEADY}, capture_output=True, text=True)
     counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if done.returncode or counted is None:
         raise RuntimeError(f"{code!r} under valgrind failed: {done.stderr}")

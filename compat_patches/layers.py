@@ -203,7 +203,8 @@ class Layers:
         gone = [layer for layer in layers if not self.holds(layer)]
         if not all(self._is_free(layer) if layer in gone else self._can_act(layer) for layer in layers):
             return False
-        plans = [layer.plan.replace(below=layer.plan.slot.raw()) for layer in gone]
+        see_through = self._remnants.see_through
+        plans = [layer.plan.replace(below=see_through(layer.plan.slot, layer.plan.slot.raw())) for layer in gone]
         for plan in plans:
             self._remnants.forget(plan.slot, plan.entry)
         self.put(layers[0].patch, plans, layers)

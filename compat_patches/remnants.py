@@ -51,11 +51,14 @@ class Remnants:
 
     def see_through(self, slot: Slot, found: Any) -> Any:
         """What an entry of a slot comes to: itself or, where it is a remnant, what that stood on in the end."""
+        seen: set[int] = set()
         while self._places:
             function = inner(found)
             place = self._places.get(function, {}).get(slot.key) if type(function) is FunctionType else None
-            if place is None or not _same(place.around, _around(found)):
+            # Two that were put upon each other in turn, by whoever held both, lead nowhere.
+            if place is None or id(function) in seen or not _same(place.around, _around(found)):
                 break
+            seen.add(id(function))
             found = place.below
         return found
 

@@ -305,6 +305,7 @@ def test_the_page_of_shapes_names_tests_that_are_there() -> None:
     tests = Path(__file__).resolve().parent
     page = (tests.parent / "docs" / "shapes.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
-    texts = [path.read_text(encoding="utf-8") for path in tests.glob("test_shapes*.py")]
+    files = [*tests.glob("test_shapes*.py"), tests / "test_registrations.py"]
+    texts = [path.read_text(encoding="utf-8") for path in files]
     written = {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
     assert len(named) > 30 and named <= written
