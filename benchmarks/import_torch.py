@@ -8,8 +8,8 @@ The store is warm, as in every process but the first after an upgrade.
 One run of ``import torch`` differs from the next by more than the budget, so the second form counts instructions, with
 valgrind, which two runs agree upon to a millionth where addresses and hashes are fixed and OpenMP starts no threads.
 What still moves is when the garbage collector makes its full passes: a few hundred objects more anywhere, and one comes
-earlier or later, at a hundredth of the whole. It is counted once with the collector off, and then over rounds with other
-numbers of objects.
+earlier or later, at a hundredth of the whole. It is counted once with the collector off, and then over rounds with
+other numbers of objects.
 """
 
 from __future__ import annotations
