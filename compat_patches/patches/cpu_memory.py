@@ -10,8 +10,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .host_memory import host_memory
-
 MemoryInfo = tuple[int, int]
 
 
@@ -26,7 +24,7 @@ def answer_for_host(original: Callable[..., MemoryInfo]) -> Callable[..., Memory
     @functools.wraps(original)
     def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
         if means_host(device_index) and not torch.accelerator.is_available():
-            return host_memory()
+            return _host_memory()
         return original(device_index)
 
     return get_memory_info
@@ -53,7 +51,7 @@ def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
     accelerator = torch.accelerator.current_accelerator()
     if not torch.accelerator.is_available():
         if means_host(device_index):
-            return host_memory()
+            return _host_memory()
         # The words of torch 2.10, for callers that look at them.
         raise RuntimeError(f"Accelerator expected, found none; cannot tell the memory of {device_index!r}")
     device = torch.device(device_index) if isinstance(device_index, str) else device_index
@@ -63,6 +61,13 @@ def get_memory_info(device_index: Any = None, /) -> MemoryInfo:
         device = device.index
     free, total = torch.get_device_module(accelerator).mem_get_info(device)
     return int(free), int(total)
+
+
+def _host_memory() -> MemoryInfo:
+    # At the call: who has an accelerator never needs it, and it would be a twentieth of what we add to `import torch`.
+    from .host_memory import host_memory
+
+    return host_memory()
 
 
 def means_host(device_index: Any) -> bool:
