@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 
@@ -20,6 +21,12 @@ from .settings import Settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+_MANY_PROJECTS = 50
+"""From here on it is cheaper to remember that none of a folder's projects names a manifest than to look again."""
+
+_TICK = 2_000_000_000
+"""Nanoseconds. No clock of a file system goes in longer steps; FAT's does in these."""
 
 ENTRY_POINTS = "compat_patches.manifests"
 """The entry points by which a project names a manifest that it ships: ``package:path/inside/the/package.toml``."""
@@ -143,28 +150,46 @@ def _somebody_names_a_manifest(folders: list[str]) -> bool:
     Returns:
         False only where every installed project has been looked at.
     """
-    wanted = ENTRY_POINTS.encode()
     if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
         return True
-    for folder in folders:
-        try:
-            with os.scandir(folder) as entries:
-                projects = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-        except NotADirectoryError:  # A zip file, or an egg.
-            return True
-        except OSError:
-            continue
-        for project in projects:
-            if wanted in _read(os.path.join(project, "entry_points.txt")):
-                return True
-    return False
+    return any(map(_names_a_manifest, folders))
+
+
+def _names_a_manifest(folder: str) -> bool:
+    try:
+        changed = os.stat(folder).st_mtime_ns
+        projects = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
+    except NotADirectoryError:  # A zip file, or an egg.
+        return True
+    except OSError:
+        return False
+    # Who installs something makes a new folder for it, which changes the time of this one, and the import system trusts
+    # that time as well. A checkout's .egg-info is written anew in its place; and what was changed just now may be once
+    # more before the clock goes on.
+    lasting = len(projects) >= _MANY_PROJECTS and time.time_ns() - changed > _TICK
+    if not lasting or any(name.endswith(".egg-info") for name in projects):
+        return _one_names_a_manifest(folder, projects)
+    name = store.key("entry-points", folder, changed)
+    known = store.read(name)
+    if not isinstance(known, bool):
+        known = _one_names_a_manifest(folder, projects)
+        store.write(name, known)
+    return known
+
+
+def _one_names_a_manifest(folder: str, projects: list[str]) -> bool:
+    wanted = ENTRY_POINTS.encode()
+    return any(wanted in _read(f"{folder}/{project}/entry_points.txt") for project in projects)
+
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def _read(path: str) -> bytes:
     """The bytes of a file, none where it cannot be read. One of hundreds: `open` takes three times as long."""
     parts = []
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, _READ)
     except OSError:
         return b""
     try:

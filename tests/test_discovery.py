@@ -148,3 +148,61 @@ def test_looking_for_manifests_leaves_no_file_open(tmp_path):
     for _ in range(20):
         found(Settings(manifests=(str(tmp_path), "missing.toml")))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- many projects -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looked_at(tmp_path, monkeypatch):
+    """60 installed projects that name no manifest; counts how many are read."""
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    site_packages = tmp_path / "site-packages"
+    for number in range(60):
+        folder = site_packages / f"project{number}-1.0.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "entry_points.txt").write_text("[console_scripts]\nsomething = some:thing\n")
+    read, original = [], discovery._read
+    monkeypatch.setattr(discovery, "_read", lambda path: read.append(path) or original(path))
+
+    def look() -> tuple[bool, int]:
+        read.clear()
+        return discovery._somebody_names_a_manifest([str(site_packages)]), len(read)
+
+    look.folder = site_packages
+    return look
+
+
+def make_old(folder: Path) -> None:
+    os.utime(folder, (1_700_000_000, 1_700_000_000))
+
+
+def test_that_none_of_many_projects_names_a_manifest_is_remembered(looked_at):
+    make_old(looked_at.folder)
+    assert [looked_at(), looked_at()] == [(False, 60), (False, 0)]
+    (looked_at.folder / "new-1.0.dist-info").mkdir()
+    (looked_at.folder / "new-1.0.dist-info" / "entry_points.txt").write_text("[compat_patches.manifests]\nnew = p:m\n")
+    assert looked_at()[0] is True
+    os.utime(looked_at.folder, (1_700_000_001, 1_700_000_001))
+    assert looked_at()[0] is True
+    assert looked_at() == (True, 0)
+
+
+def test_a_folder_that_was_changed_just_now_is_looked_at_again(looked_at):
+    assert [looked_at(), looked_at()] == [(False, 60), (False, 60)]
+
+
+def test_projects_that_are_worked_on_in_their_place_are_looked_at_again(looked_at):
+    (looked_at.folder / "mine.egg-info").mkdir()
+    make_old(looked_at.folder)
+    assert [looked_at(), looked_at()] == [(False, 61), (False, 61)]
+
+
+def test_a_store_that_is_broken_is_found_out_anew(looked_at, tmp_path):
+    make_old(looked_at.folder)
+    looked_at()
+    (file,) = (tmp_path / "cache" / "compat_patches").glob("entry-points-*.json")
+    for text in ("", "7", "null", "{"):
+        file.write_text(text)
+        assert looked_at() == (False, 60)
