@@ -168,6 +168,10 @@ def verify(*ids: str) -> "list[PatchStatus]":
     Returns:
         A record for each: ``applied``, ``overlaid`` where somebody patched over us, ``lost`` where somebody put the
         original back.
+
+    Raises:
+        UnknownPatchError: nothing has that name.
+        PatchError: a patch that waited failed, and ``COMPAT_PATCHES_STRICT`` is set.
     """
     return env_override.engine().verify(*ids)
 

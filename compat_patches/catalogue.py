@@ -80,7 +80,7 @@ class Catalogue:
 
     def short_id(self, patch: Patch) -> str:
         """The id, qualified by the manifest where another manifest declares the same."""
-        return patch.id if len(self._by_id[patch.id]) == 1 else patch.qualified_id
+        return patch.id if len(self._by_id.get(patch.id, ())) <= 1 else patch.qualified_id
 
     def select(self, names: Sequence[str]) -> list[str]:
         """The qualified ids that ids and groups stand for; all where no name is given.

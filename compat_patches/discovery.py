@@ -169,11 +169,13 @@ def _names_a_manifest(folder: str) -> bool:
     lasting = len(projects) >= _MANY_PROJECTS and time.time_ns() - changed > _TICK
     if not lasting or any(name.endswith(".egg-info") for name in projects):
         return _one_names_a_manifest(folder, projects)
-    name = store.key("entry-points", folder, changed)
+    name = store.key("entry-points", folder, changed, sorted(projects))
     known = store.read(name)
     if not isinstance(known, bool):
         known = _one_names_a_manifest(folder, projects)
-        store.write(name, known)
+        # An installer writes RECORD last; of a project without one more may come.
+        if all(os.path.exists(os.path.join(folder, project, "RECORD")) for project in projects):
+            store.write(name, known)
     return known
 
 

@@ -83,10 +83,9 @@ class Layers:
     def standing(self, layer: Layer) -> Standing:
         """Look how a layer stands now. Changes nothing."""
         slot, entry = layer.plan.slot, layer.plan.entry
-        found = slot.raw()
-        if found is MISSING and entry is not MISSING:
+        beneath = self._beneath_ours(layer, slot.raw())
+        if beneath is MISSING and entry is not MISSING:
             return Standing("lost", f"somebody has deleted {slot.title}")
-        beneath = self._beneath_ours(layer, found)
         if slot.same(beneath, entry):
             if slot.is_current():
                 return Standing("applied")
@@ -153,6 +152,9 @@ class Layers:
             self._put_back(layer)
             return Standing("reverted")
         if standing.state == "lost":
+            if above is not None:
+                # Whoever undoes that one later is not to bring this one back.
+                above.below = layer.below
             self._forget(layer)
             return Standing("reverted", standing.reason)
         if above is not None and (layer.plan.quietings or not above.plan.calls_below):

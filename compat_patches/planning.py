@@ -89,7 +89,7 @@ def prepare(admission: Admission) -> tuple[list[actions.Plan], str]:
         except actions.NotNeeded as reason:
             not_needed.append(str(reason))
         except BaseException:
-            settle(plans, ())
+            settle(plans)
             raise
     if not plans:
         raise Skip(f"not needed: {'; '.join(not_needed)}")

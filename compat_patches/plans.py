@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from .errors import PatchError
@@ -45,12 +45,8 @@ class Plan(Frozen):
     registration: Registration | None = None
 
 
-def settle(plans: Iterable[Plan], written: Collection[Plan]) -> None:
-    """Say which plans were carried out. Whoever has asked for plans has to, outside of the engine's lock.
-
-    Args:
-        plans: all plans.
-        written: those that were carried out.
+def settle(plans: Iterable[Plan]) -> None:
+    """Say that plans were carried out or given up. Whoever has asked for plans has to, outside of the engine's lock.
 
     Raises:
         Exception: whatever the patch's own code raises that takes back what was registered.
@@ -58,7 +54,7 @@ def settle(plans: Iterable[Plan], written: Collection[Plan]) -> None:
     with contextlib.ExitStack() as stack:
         for plan in plans:
             if plan.registration is not None:
-                stack.callback(plan.registration.settle, any(plan is other for other in written))
+                stack.callback(plan.registration.settle)
 
 
 def load(reference: str) -> Any:

@@ -16,6 +16,10 @@ from .layers import Layer
 from .manifest import Patch
 from .target import Slot
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .registrations import Registration
+
 lock = threading.RLock()
 """Held for bookkeeping and for writing slots only, never while foreign code is called."""
 # Taken before a fork, so that a child finds it free and the state whole.
@@ -67,6 +71,7 @@ class Record:
         force: whether it is to be applied whatever the predicates say, where no claim says otherwise.
         claims: the contexts that are open, the one entered last at the end.
         layers: what it has in slots, the lingering included.
+        leaving: what it has registered and is being taken back.
         watching: the modules of which it is told that they have been executed.
         modules: what it has been planned from: a reload of these applies it again.
         copies: where copies by value were found, and how many modules were loaded, and which last, at that time.
@@ -77,6 +82,7 @@ class Record:
         "copies",
         "force",
         "layers",
+        "leaving",
         "modules",
         "patch",
         "reason",
@@ -95,6 +101,7 @@ class Record:
         self.force = False
         self.claims: list[Claim] = []
         self.layers: list[Layer] = []
+        self.leaving: list[Registration] = []
         self.watching: tuple[str, ...] = ()
         self.modules: tuple[str, ...] = ()
         self.copies: tuple[tuple[int, str], list[Slot]] = ((0, ""), [])

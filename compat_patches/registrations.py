@@ -26,7 +26,8 @@ Place = tuple[str, str]
 ENTERED: dict[Place, Registration] = {}
 """What is registered now. The engine writes it, under its lock."""
 _taken: dict[Place, _Taken] = {}
-_lock = threading.Lock()
+# The garbage collector may end a context of ours, and so come here, in the middle of what is done here.
+_lock = threading.RLock()
 
 
 class _Taken:
@@ -35,7 +36,8 @@ class _Taken:
     __slots__ = ("done", "thread")
 
     def __init__(self) -> None:
-        self.thread = get_ident()
+        # None: nobody has come to leave yet.
+        self.thread: int | None = get_ident()
         self.done = threading.Event()
 
 
@@ -44,9 +46,10 @@ class Registration:
 
     Attributes:
         title: its target and what it was made by.
+        kept: the plan that it was entered for was carried out. Written under the engine's lock.
     """
 
-    __slots__ = ("_context", "_entering", "_leaving", "_place", "title")
+    __slots__ = ("_context", "_entering", "_leaving", "_place", "kept", "title")
 
     def __init__(self, place: Place, entering: _Taken, title: str, context: AbstractContextManager[Any]) -> None:
         self._place = place
@@ -54,24 +57,40 @@ class Registration:
         self._leaving = entering
         self._context = context
         self.title = title
+        self.kept = False
 
-    def settle(self, kept: bool) -> None:
-        """Say whether the plan that this was entered for was carried out; where not, it is left."""
+    def settle(self) -> None:
+        """Say that the plan that this was entered for was carried out or given up; what was not kept is left."""
         try:
-            if not kept:
+            if not self.kept:
                 self._context.__exit__(None, None, None)
         finally:
             _give_up(self._place, self._entering)
 
-    def prepare_to_leave(self) -> None:
-        """Take the place, until :meth:`leave`. Calls nobody and waits for nobody; under the engine's lock."""
+    def prepare_to_leave(self) -> bool:
+        """Take the place, until :meth:`leave`. Calls nobody and waits for nobody; under the engine's lock.
+
+        Returns:
+            False where that was done before.
+        """
+        if self._leaving is not self._entering:
+            return False
         # Nobody else is entering, as the entry was there until now. Whoever entered may not have said yet that it was
         # kept: what waits for that is told then, and finds the place taken once more.
+        taken = _Taken()
+        taken.thread = None
         with _lock:
-            self._leaving = _taken[self._place] = _Taken()
+            self._leaving = _taken[self._place] = taken
+        return True
+
+    def wait(self) -> None:
+        """Wait until another thread has left; at once where it is this thread that leaves."""
+        if self._leaving.thread != get_ident():
+            self._leaving.done.wait(_LONGEST_WAIT)
 
     def leave(self) -> None:
         """Take out what was registered. Raises whatever the context manager raises."""
+        self._leaving.thread = get_ident()
         try:
             self._context.__exit__(None, None, None)
         finally:
@@ -106,12 +125,12 @@ def enter(place: Place, title: str, make: Callable[[], Any]) -> Registration | N
 
 
 def _take(place: Place, title: str) -> _Taken:
+    mine = _Taken()
     while True:
         with _lock:
-            other = _taken.get(place)
-            if other is None:
-                _taken[place] = _Taken()
-                return _taken[place]
+            other = _taken.setdefault(place, mine)
+        if other is mine:
+            return mine
         if other.thread == get_ident():
             raise PatchError(f"{title}: asked for while this very thread registers it, or takes it back")
         if not other.done.wait(_LONGEST_WAIT):
@@ -130,7 +149,7 @@ def _give_up(place: Place, taken: _Taken) -> None:
 def _after_fork_in_child() -> None:
     # Threads that were entering or leaving are not in the child, and nobody would ever give their places up.
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for place, taken in list(_taken.items()):
         if taken.thread != get_ident():
             del _taken[place]

@@ -59,20 +59,23 @@ class Settler:
 
     def settle(self, records: list[Record], *, late: bool = True) -> None:
         """Bring patches to where they are wanted. One that fails does not keep the others from it."""
-        self._leave_registrations()
+        failures = self._leave_registrations()
         with lock:
             self.layers.clear_away()
             ordered = self._in_order(records)
-        failures = []
         for record in ordered:
             try:
-                self._settle_one(record, late)
+                failures += self._settle_one(record, late)
             except PatchError as error:
                 failures.append(error)
         if any(record.patch.affects_compile for record in records):
             self._mark_compiled_code()
+        failures += self._leave_registrations()
+        for record in records:
+            for registration in tuple(record.leaving):
+                registration.wait()
         do_postponed()
-        if failures:
+        if failures and self._strict:
             raise failures[0]
 
     def _mark_compiled_code(self) -> None:
@@ -90,14 +93,15 @@ class Settler:
         ordered = [named[qualified_id] for qualified_id in self._catalogue.relations.order(named)]
         return [r for r in reversed(ordered) if not r.wants] + [r for r in ordered if r.wants]
 
-    def _settle_one(self, record: Record, late: bool) -> None:
+    def _settle_one(self, record: Record, late: bool) -> list[PatchError]:
         acted = bool(record.acting)
         try:
             self._bring(record, late)
         finally:
-            self._leave_registrations()
+            failures = self._leave_registrations()
             if record.patch.affects_compile and bool(record.acting) != acted:
                 compiling.forget_classes()
+        return failures
 
     def _bring(self, record: Record, late: bool) -> None:
         with lock:
@@ -146,7 +150,7 @@ class Settler:
             try:
                 committed = self._commit(record, plans, reason, late)
             finally:
-                settle(plans, [layer.plan for layer in record.layers])
+                settle(plans)
             if committed:
                 return
         raise PatchError(f"others keep changing {record.patch.target}; gave up after {_MOST_PLANS} attempts")
@@ -194,6 +198,9 @@ class Settler:
             except BaseException:
                 claims.release(record.patch.qualified_id)
                 raise
+            for plan in plans:
+                if plan.registration is not None:
+                    plan.registration.kept = True
             record.note("applied", reason)
         log.debug("%s applied: %s", record.patch.qualified_id, reason)
         return True
@@ -287,36 +294,48 @@ class Settler:
     def _take_layers_off(self, record: Record) -> list[str]:
         reasons = []
         for layer in reversed(record.layers):
-            standing = self.layers.take_off(layer) if self.layers.holds(layer) else None
-            if standing is not None and standing.state == "overlaid":
-                reasons.append(standing.reason)
+            if not self.layers.holds(layer):
+                continue
             registration = layer.plan.registration
-            if standing is not None and registration is not None:
-                registration.prepare_to_leave()
+            if registration is not None and registration.prepare_to_leave():
+                # Before it leaves the books: from there on others may want the place.
+                record.leaving.append(registration)
                 self._leaving.append((record, registration))
+            standing = self.layers.take_off(layer)
+            if standing.state == "overlaid":
+                reasons.append(standing.reason)
         if not any(map(self.layers.holds, record.layers)):
             # Where some still linger all are kept: they come back together or not at all.
             record.layers = []
         claims.release(record.patch.qualified_id)
         return list(dict.fromkeys(reasons))
 
-    def _leave_registrations(self) -> None:
-        """Take back what was registered by patches that were undone. Runs their code, so no lock may be held."""
+    def _leave_registrations(self) -> list[PatchError]:
+        """Take back what was registered by patches that were undone. Runs their code, so no lock may be held.
+
+        Returns:
+            What could not be taken back.
+        """
+        failures = []
         while self._leaving:
             with lock:
                 if not self._leaving:
-                    return
+                    break
                 record, registration = self._leaving.pop(0)
             try:
                 registration.leave()
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:
                 reason = f"{registration.title} could not be taken back: {type(error).__name__}: {error}"
                 with lock:
-                    if not record.wants:
+                    if not record.acting:
                         record.note("failed", reason, "".join(traceback.format_exception(error)))
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 log.warning("%s: %s", record.patch.qualified_id, reason)
+                failures.append(PatchError(f"{record.patch.qualified_id}: {reason}"))
+            finally:
+                record.leaving.remove(registration)
+        return failures
 
     def _abandon(self, record: Record) -> None:
         """Take the layers off for good: what still lingers hands its calls through, and is known to nobody."""
@@ -350,7 +369,7 @@ class Settler:
         with lock:
             records = [record for record in self.watches.of(name) if record.wants]
             for record in records:
-                if record.layers and self._has_moved(record):
+                if record.layers and (self._has_moved(record) or _has_registered(record, name)):
                     # What lingers belongs to the module as it was.
                     self._abandon(record)
                     record.note("pending", f"{name} was executed again")
@@ -396,3 +415,11 @@ class Settler:
                 return
         if standings and record.state != "applied":
             record.note("applied")
+
+
+def _has_registered(record: Record, module: str) -> bool:
+    """Whether a patch has registered something in a module, of which nothing is left when that is executed again."""
+    return any(
+        step.action == "register" and any(target.module == module for target in step.targets)
+        for step in record.patch.steps
+    )

@@ -163,6 +163,7 @@ def looked_at(tmp_path, monkeypatch):
         folder = site_packages / f"project{number}-1.0.dist-info"
         folder.mkdir(parents=True)
         (folder / "entry_points.txt").write_text("[console_scripts]\nsomething = some:thing\n")
+        (folder / "RECORD").touch()
     read, original = [], discovery._read
     monkeypatch.setattr(discovery, "_read", lambda path: read.append(path) or original(path))
 
@@ -184,9 +185,20 @@ def test_that_none_of_many_projects_names_a_manifest_is_remembered(looked_at):
     (looked_at.folder / "new-1.0.dist-info").mkdir()
     (looked_at.folder / "new-1.0.dist-info" / "entry_points.txt").write_text("[compat_patches.manifests]\nnew = p:m\n")
     assert looked_at()[0] is True
-    os.utime(looked_at.folder, (1_700_000_001, 1_700_000_001))
+    # As in an image that is built with one time for all files.
+    make_old(looked_at.folder)
     assert looked_at()[0] is True
-    assert looked_at() == (True, 0)
+
+
+def test_a_project_that_is_being_installed_is_looked_at_again(looked_at):
+    project = looked_at.folder / "new-1.0.dist-info"
+    project.mkdir()
+    make_old(looked_at.folder)
+    assert looked_at() == (False, 61)
+    (project / "entry_points.txt").write_text("[compat_patches.manifests]\nnew = p:m\n")
+    assert looked_at()[0] is True
+    (project / "RECORD").touch()
+    assert [looked_at()[0], looked_at()] == [True, (True, 0)]
 
 
 def test_a_folder_that_was_changed_just_now_is_looked_at_again(looked_at):

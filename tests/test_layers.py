@@ -503,3 +503,21 @@ def test_an_undone_patch_that_is_uncovered_in_one_of_two_slots_is_in_nobodys_way
     assert world.engine.apply("ten")[0].state == "applied"
     assert (target.f(), user.f()) == (11, 11)
     assert (world.state("hundred"), world.layers) == ("reverted", 4)
+
+
+@pytest.mark.parametrize("order", ["pq", "qp"])
+@pytest.mark.parametrize("container", ["{}", "set()"])
+def test_one_patch_takes_out_what_another_has_put_in(world: World, container: str, order: str) -> None:
+    target = world.load("target", f"held = {container}")
+    put = {"action": "set_item", "key": "k"} if container == "{}" else {"action": "insert_item"}
+    world.declare(
+        {"id": "p", "target": "target:held", "value": "k", **put},
+        {"id": "q", "target": "target:held", "action": "discard_item", "key": "k", "enabled": False},
+    )
+    world.engine.apply("q")
+    assert "k" not in target.held
+    world.engine.apply("p")
+    assert [status.state for status in world.engine.status("p", "q")] == ["applied", "applied"]
+    for name in order:
+        world.engine.revert(name)
+    assert (len(target.held), world.layers) == (0, 0)

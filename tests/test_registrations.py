@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
+import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +34,24 @@ REGISTRY = """
 """
 IMPLEMENTATION = """
     import contextlib
+    import time
     import registry
+
+    class Counted:
+        # Unlike a generator, it notices when it is left twice.
+        inside = 0
+        most = 0
+
+        def __enter__(self):
+            cls = type(self)
+            cls.inside += 1
+            cls.most = max(cls.most, cls.inside)
+            registry.log.append("+")
+
+        def __exit__(self, *_):
+            time.sleep(0.0002)
+            type(self).inside -= 1
+            registry.log.append("-")
 
     @contextlib.contextmanager
     def ours():
@@ -244,6 +265,104 @@ def test_a_child_does_not_wait_for_threads_that_it_does_not_have(world: World, r
     leave.set()
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_it_is_left_as_often_as_it_was_entered_and_never_entered_twice(world: World, registry: Any) -> None:
+    world.declare(
+        registering("mine:Counted", enabled=False), {**registering("mine:Counted"), "id": "q", "enabled": False}
+    )
+    counted = world.load("mine").Counted
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def many(name: str) -> Callable[[], None]:
+        def body() -> None:
+            for _ in range(150):
+                world.engine.apply(name)
+                world.engine.revert(name)
+
+        return body
+
+    try:
+        run_all(*[many(name) for name in "pqpq"])
+    finally:
+        sys.setswitchinterval(interval)
+        world.engine.revert("p", "q")
+    assert (counted.inside, counted.most) == (0, 1)
+    assert registry.log == ["+", "-"] * (len(registry.log) // 2)
+    assert {status.state for status in world.engine.status("p", "q")} <= {"reverted", "skipped"}
+
+
+def test_who_undoes_it_finds_it_left_whoever_has_left_it(world: World, registry: Any) -> None:
+    world.declare(registering("mine:Counted", enabled=False))
+    world.load("other", "def f(): return 1")
+    world.declare({"id": "q", "target": "other:f", "action": "wrap", "using": "impl:add_one", "enabled": False})
+    counted = world.load("mine").Counted
+    done = threading.Event()
+
+    def others() -> None:
+        while not done.is_set():
+            world.engine.apply("q")
+            world.engine.revert("q")
+
+    def ours() -> list[tuple[str, int]]:
+        seen = []
+        try:
+            for _ in range(200):
+                seen.append((world.engine.apply("p")[0].state, counted.inside))
+                seen.append((world.engine.revert("p")[0].state, counted.inside))
+        finally:
+            done.set()
+        return seen
+
+    (seen, *_) = run_all(ours, others, others)
+    assert set(seen) == {("applied", 1), ("reverted", 0)}
+
+
+def test_a_context_that_the_collector_ends_meanwhile_is_no_deadlock(world: World, registry: Any) -> None:
+    world.declare(registering("mine:Counted", enabled=False))
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(200):
+            cycle: list[Any] = [world.engine.holding("p", wants=True)]
+            cycle.append(cycle)
+            cycle[0].__enter__()
+            del cycle
+            world.engine.apply("p")
+            world.engine.revert("p")
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    world.engine.revert("p")
+    assert world.load("mine").Counted.inside == 0
+
+
+def test_a_registry_that_is_executed_again_gets_it_again(world: World, registry: Any) -> None:
+    world.declare(registering("mine:Counted"))
+    importlib.reload(registry)
+    assert (world.state(), registry.log, world.layers) == ("applied", ["-", "+"], 1)
+    assert world.load("mine").Counted.inside == 1
+    world.engine.revert("p")
+
+
+def test_strictness_raises_what_fails_on_leaving(strict_world: World) -> None:
+    strict_world.write("mine", IMPLEMENTATION)
+    strict_world.load("registry", REGISTRY)
+    strict_world.declare(registering("mine:fails_on_leaving"))
+    with pytest.raises(PatchError, match="could not be taken back: ValueError: stuck"):
+        strict_world.engine.revert("p")
+    assert strict_world.state() == "failed"
+
+
+def test_an_interrupt_on_leaving_is_told_and_goes_on(world: World, registry: Any) -> None:
+    world.write(
+        "rude", "class Rude:\n    def __enter__(self): pass\n    def __exit__(self, *_): raise KeyboardInterrupt\n"
+    )
+    world.declare(registering("rude:Rude"))
+    with pytest.raises(KeyboardInterrupt):
+        world.engine.revert("p")
+    assert world.state() == "failed" and "could not be taken back: KeyboardInterrupt" in world.reason()
 
 
 # --- torch ---------------------------------------------------------------------------------------------------------

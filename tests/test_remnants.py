@@ -70,7 +70,9 @@ def test_what_somebody_has_built_around_it_is_not_it(slot: Slot) -> None:
     assert remnants.see_through(slot, staticmethod(entry.fget)) is not MISSING
 
 
-@pytest.mark.parametrize("entry", [7, None, MISSING, len, int, [], functools.partial(made())], ids=lambda entry: type(entry).__name__)
+@pytest.mark.parametrize(
+    "entry", [7, None, MISSING, len, int, [], functools.partial(made())], ids=lambda entry: type(entry).__name__
+)
 def test_what_is_no_function_is_not_remembered(slot: Slot, entry: Any) -> None:
     remnants = Remnants()
     remnants.remember(slot, entry, 1)
