@@ -101,17 +101,18 @@ def _plan_attribute(step: Step) -> list[Plan]:
     calls_below = step.action in ("wrap", "alias", "proxy")
     plans = [Plan(slot, below, entry, quietings, calls_below) for slot, below in zip(slots, belows, strict=True)]
     if step.action == "set":
-        from .class_entries import is_member, plan_default, plan_value
+        from .dataclass_entries import plan_default
+        from .enum_entries import is_member, plan_value
 
-        if is_member(first):
-            return plan_value(first, value_of(step))
+        if any(map(is_member, slots)):
+            return plan_value(slots, entry)
         return [each for plan in plans for each in plan_default(plan)]
     if step.action == "inject":
         plans += _plan_exports(slots)
         if isinstance(entry, Enum):
-            from .class_entries import plan_member
+            from .enum_entries import plan_member
 
-            plans += [each for slot in slots for each in plan_member(slot, entry)]
+            plans = [plan_member(plan.slot, entry) if type(entry) is plan.slot.owner else plan for plan in plans]
     return plans
 
 
@@ -219,7 +220,7 @@ def _noop(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ..
 def _inject(step: Step, slot: Slot, current: Any) -> tuple[Any, tuple[Quieting, ...]]:
     value = value_of(step)
     if isinstance(slot.owner, EnumMeta) and type(value) is not FunctionType:
-        from .class_entries import new_member
+        from .enum_entries import new_member
 
         return new_member(slot, value), ()
     if type(value) is FunctionType:

@@ -94,6 +94,104 @@ def test_a_value_that_another_member_has_is_refused(world: World) -> None:
     assert status.state == "failed" and "2 is the value of <Kind.TWO: 2> already" in status.reason
 
 
+KINDS = """
+    import enum
+
+    class Plain(enum.Enum):
+        ONE = 1
+        TWO = 2
+
+    class Text(str, enum.Enum):
+        ONE = "1"
+        TWO = "2"
+
+    ONE = Text.ONE
+"""
+
+
+def picture(kind: Any) -> Any:
+    """All that an enum tells of its members, the order in which it finds them by their values apart."""
+    by_value = dict(kind._value2member_map_)
+    kept = [list(vars(kind).get(name, ())) for name in ("_unhashable_values_", "_hashable_values_")]
+    own = {name: vars(kind).get(name) for name in kind.__members__}
+    return (dict(kind.__members__), list(kind), [member.value for member in kind], by_value, kept, own)
+
+
+@pytest.mark.parametrize("kind", ["Plain", "Text"])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("first", ["set", "inject"])
+def test_changes_of_one_member_are_undone_in_any_order(world: World, kind: str, order: str, first: str) -> None:
+    module = world.load("target", KINDS)
+    changed = getattr(module, kind)
+    ten, twenty = (10, 20) if kind == "Plain" else ("10", "20")
+    before = picture(changed)
+    name = "ONE" if first == "set" else "NEW"
+    statuses = world.declare(
+        {"id": "a", "target": f"target:{kind}.{name}", "action": first, "value": ten},
+        {"id": "b", "target": f"target:{kind}.{name}", "action": "set", "value": twenty},
+    )
+    assert [status.state for status in statuses] == ["applied", "applied"]
+    world.engine.apply("a", "b", "a")
+    assert (changed[name].value, changed(twenty)) == (twenty, changed[name])
+    for name_of_patch in order:
+        world.engine.revert(name_of_patch)
+    assert picture(changed) == before
+    assert world.layers == 0
+
+
+def test_a_name_in_a_module_goes_along_with_the_member(world: World) -> None:
+    module = world.load("target", KINDS)
+    before = module.ONE
+    for targets in (["target:Text.ONE", "target:ONE"], ["target:ONE", "target:Text.ONE"]):
+        patch = {"target": targets[0], "also_bind": targets[1:], "action": "set", "value": "one"}
+        world.declare({"id": targets[0].rpartition(":")[2].lower(), **patch})
+        assert module.ONE is module.Text.ONE is module.Text("one")
+        world.engine.revert(*(patch.id for patch in world.engine.patches()))
+        assert module.ONE is module.Text.ONE is module.Text("1") is before
+
+
+def test_a_value_that_cannot_be_hashed(world: World) -> None:
+    module = world.load("target", "import enum\n\nclass Kind(enum.Enum):\n    ONE = [1]\n    TWO = 2\n")
+    before = picture(module.Kind)
+    world.declare(
+        {"id": "a", "target": "target:Kind.ONE", "action": "set", "value": [7]},
+        {"id": "b", "target": "target:Kind.TWO", "action": "set", "value": [8]},
+    )
+    assert (module.Kind([7]), module.Kind([8])) == (module.Kind.ONE, module.Kind.TWO)
+    for old in ([1], 2):
+        with pytest.raises(ValueError):
+            module.Kind(old)
+    world.engine.revert("a", "b")
+    assert picture(module.Kind) == before and module.Kind([1]) is module.Kind.ONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"),
+    [
+        ("class Kind(enum.Enum):\n    def __new__(cls, v):\n        o = object.__new__(cls)\n"
+         "        o._value_ = v\n        return o\n    ONE = 1", 2, "makes its members itself, by __new_member__"),
+        ("class Kind(enum.Enum):\n    def __init__(self, v):\n        self.double = v * 2\n    ONE = 1", 2,
+         "initialises its members itself"),
+        ("class Kind(enum.Enum):\n    ONE = 1\n    @property\n    def value(self):\n        return 7", 2,
+         "tells the values of its members itself"),
+        ("class Base(enum.Enum):\n    @property\n    def ONE(self):\n        return 7\n"
+         "class Kind(Base):\n    TWO = 2", 3, "is there already"),
+        ("class Base(str, enum.Enum):\n    @property\n    def ONE(self):\n        return 7\n"
+         "class Kind(Base):\n    ONE = '1'", "2", "from a class that it is derived from"),
+        ("class Kind(enum.IntEnum):\n    ONE = 1", 2.5, "members that are a int each; found 2.5"),
+        ("class Kind(enum.Flag):\n    ONE = 1", 2, "is a flag"),
+    ],
+)  # fmt: skip
+def test_what_would_not_be_as_the_enum_makes_it_is_refused(world: World, kind: str, value: Any, problem: str) -> None:
+    module = world.load("target", f"import enum\n\n{kind}\n")
+    before = picture(module.Kind)
+    action = "set" if "ONE" in module.Kind.__members__ else "inject"
+    status = world.declare({"id": "p", "target": "target:Kind.ONE", "action": action, "value": value})[0]
+    assert status.state in ("failed", "skipped")
+    assert problem in status.reason
+    assert picture(module.Kind) == before
+
+
 def test_a_member_that_cannot_be_added_is_told_so(world: World) -> None:
     module = world.load(
         "target",
