@@ -249,15 +249,16 @@ for environment in (os.environ, child_environment(os.environ)):
         assert "compat_patches" not in line.partition("stdout=")[2]
 
 
-@pytest.mark.parametrize("lock", ["importing", "engine", "compile_cache"])
+@pytest.mark.parametrize("lock", ["importing._lock", "records.lock", "compile_cache._lock"])
 def test_a_child_finds_our_locks_free(installed: Environment, lock: str) -> None:
     code = f"""
 import os, signal, threading, time
-from compat_patches.{lock} import _lock
+from compat_patches import {lock.partition(".")[0]}
+lock = {lock}
 taken = threading.Event()
 
 def hold():
-    with _lock:
+    with lock:
         taken.set()
         time.sleep(0.5)
 
@@ -267,7 +268,7 @@ taken.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(20)
-    os._exit(0 if _lock.acquire(timeout=5) else 1)
+    os._exit(0 if lock.acquire(timeout=5) else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 thread.join()
 """
