@@ -40,7 +40,7 @@ from .functions import (
 )
 from .manifest import Step, Target
 from .plans import NotNeeded, Plan, load, value_of
-from .target import MISSING, ClassSlot, ElementSlot, InstanceSlot, Slot, find
+from .target import MISSING, ClassSlot, InstanceSlot, Slot, find
 
 __all__ = ["NotNeeded", "Plan", "load", "modules_awaited", "plan"]
 
@@ -131,6 +131,8 @@ def _plan_exports(slots: list[Slot]) -> list[Plan]:
     for slot in slots:
         exports = vars(slot.owner).get("__all__") if isinstance(slot.owner, ModuleType) else None
         if isinstance(exports, list) and slot.name not in exports:
+            from .container_slots import ElementSlot
+
             element = ElementSlot(exports, slot.name, f"{slot.owner.__name__}:__all__")
             plans.append(Plan(element, MISSING, slot.name))
     return plans

@@ -40,7 +40,8 @@ class Frozen:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         given = self.__dict__
-        given.update(zip(self.fields, values))  # noqa: B905 - what is too much is found below, with the other faults
+        if values:
+            given.update(zip(self.fields, values))  # noqa: B905 - what is too much is found below
         given.update(named)
         if len(given) != len(values) + len(named) or not self._required <= given.keys() <= self._known:
             raise TypeError(

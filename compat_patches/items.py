@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from . import registrations
+from .container_slots import ElementSlot, IndexSlot, ItemSlot
 from .errors import MissingTargetError, PatchError
 from .manifest import Step
 from .plans import NotNeeded, Plan, load, value_of
-from .target import MISSING, ElementSlot, IndexSlot, ItemSlot, Slot, find
+from .target import MISSING, Slot, find
 
 
 def _container(step: Step) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .errors import ManifestError
@@ -250,20 +250,26 @@ _OWN_KEYS = frozenset(Patch.fields) - {"manifest", "steps"}
 
 
 def _build_step(table: Mapping[str, Any]) -> Step:
-    return Step(
-        target=Target.parse(table.get("target", "os:environ")),  # fields.ENVIRONMENT
-        action=table["action"],
-        also_bind=tuple(map(Target.parse, table.get("also_bind", ()))),
-        using=table.get("using"),
-        key=table.get("key"),
-        key_object=table.get("key_object"),
-        value=table.get("value"),
-        mode=table.get("mode", "setdefault"),
-        rebind=table.get("rebind", False),
-        requires=tuple(table.get("requires", ())),
-        pins={
-            release: tuple(hashes) if isinstance(hashes, list) else (hashes,)
-            for release, hashes in table.get("pins", {}).items()
-        },
-        sample=table.get("sample"),
-    )
+    given = {
+        key: _CONVERTED[key](value) if key in _CONVERTED else value for key, value in table.items() if key in _STEP_KEYS
+    }
+    given.setdefault("target", _ENVIRONMENT)
+    return Step(**given)
+
+
+def _targets(texts: Iterable[str]) -> tuple[Target, ...]:
+    return tuple(map(Target.parse, texts))
+
+
+def _pins(table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {release: tuple(hashes) if isinstance(hashes, list) else (hashes,) for release, hashes in table.items()}
+
+
+_STEP_KEYS = frozenset(Step.fields)
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "target": Target.parse,
+    "also_bind": _targets,
+    "requires": tuple,
+    "pins": _pins,
+}
+_ENVIRONMENT = Target("os", "environ")  # fields.ENVIRONMENT

@@ -10,6 +10,7 @@ under another name and then renamed. Whatever goes wrong here means that the ans
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import sys
@@ -114,6 +115,7 @@ def _drop_the_oldest(directory: str) -> None:
         os.unlink(path)
 
 
+@functools.lru_cache(maxsize=1)
 def _own_code() -> list[list[int]]:
     package = os.path.dirname(os.path.abspath(__file__))
     try:

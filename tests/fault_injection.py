@@ -84,14 +84,14 @@ import compat_patches
 
 if os.environ["WITH_US"] == "yes":
     import compat_patches.report
-    from compat_patches import actions, target
+    from compat_patches import actions, container_slots, target
     def faulty(name, function):
         def call(*args):
             faults.at(name)
             return function(*args)
         return call
     actions.plan = faulty("plan", actions.plan)
-    for slot in (target.ModuleSlot, target.ClassSlot, target.ItemSlot, target.ElementSlot):
+    for slot in (target.ModuleSlot, target.ClassSlot, container_slots.ItemSlot, container_slots.ElementSlot):
         slot.put = faulty("write", slot.put)
 
 @atexit.register

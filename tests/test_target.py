@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import pytest
 
+from compat_patches.container_slots import ElementSlot, ItemSlot
 from compat_patches.errors import MissingTargetError
 from compat_patches.manifest import Target
-from compat_patches.target import MISSING, ElementSlot, ItemSlot, ModuleNotLoaded, ModuleSlot, Slot, find, slot_of
+from compat_patches.target import MISSING, ModuleNotLoaded, ModuleSlot, Slot, find, slot_of
 
 
 def function() -> int:

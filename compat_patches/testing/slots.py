@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from ..container_slots import ElementSlot, ItemSlot
 from ..manifest import Step, Target
-from ..target import MISSING, ElementSlot, ItemSlot, Slot, find
+from ..target import MISSING, Slot, find
 
 
 def named_slots(step: Step) -> Iterator[Slot]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ...target import MISSING, ElementSlot, ItemSlot, Slot
+from ...container_slots import ElementSlot, ItemSlot
+from ...target import MISSING, Slot
 from ..slots import described
 
 # Python itself fills these in when somebody asks for annotations.

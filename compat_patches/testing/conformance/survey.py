@@ -12,9 +12,10 @@ from types import FunctionType
 from typing import Any
 
 from ... import manifest
+from ...container_slots import ElementSlot
 from ...copies import find_copies
 from ...report import PatchStatus
-from ...target import ElementSlot, Slot
+from ...target import Slot
 from ..slots import described
 from . import evidence_check
 from .forking import in_fork
