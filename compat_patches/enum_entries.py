@@ -152,12 +152,12 @@ def _note_value(enumeration: Any, member: Any) -> None:
         enumeration._value2member_map_.setdefault(value, member)
     except TypeError:
         # What cannot be hashed is looked for one by one, from Python 3.12 in lists of their own.
-        _lists(enumeration, "_unhashable_values_", "append", value)
+        _add(enumeration, "_unhashable_values_", value)
         named = vars(enumeration).get("_unhashable_values_map_")
         if named is not None:
             named.setdefault(member._name_, []).append(value)
     else:
-        _lists(enumeration, "_hashable_values_", "append", value)
+        _add(enumeration, "_hashable_values_", value)
 
 
 def _forget_value(enumeration: Any, member: Any) -> None:
@@ -166,20 +166,28 @@ def _forget_value(enumeration: Any, member: Any) -> None:
         if table.get(value) is member:
             del table[value]
     except TypeError:
-        _lists(enumeration, "_unhashable_values_", "remove", value)
+        _drop(enumeration, "_unhashable_values_", value)
         named = vars(enumeration).get("_unhashable_values_map_", {})
         if value in named.get(member._name_, ()):
             named[member._name_].remove(value)
             if not named[member._name_]:
                 del named[member._name_]
     else:
-        _lists(enumeration, "_hashable_values_", "remove", value)
+        _drop(enumeration, "_hashable_values_", value)
 
 
-def _lists(enumeration: Any, name: str, change: str, value: Any) -> None:
+def _add(enumeration: Any, name: str, value: Any) -> None:
+    """Add a value to a list that an enum has from some Python on."""
     values = vars(enumeration).get(name)
-    if values is not None and (change == "append") != (value in values):
-        getattr(values, change)(value)
+    if values is not None and value not in values:
+        values.append(value)
+
+
+def _drop(enumeration: Any, name: str, value: Any) -> None:
+    """Take an :func:`_add` back."""
+    values = vars(enumeration).get(name, ())
+    if value in values:
+        values.remove(value)
 
 
 def _enumeration(title: str) -> Any:

@@ -15,12 +15,13 @@ from .plans import NotNeeded, Plan, load, value_of
 from .target import MISSING, Slot, find
 
 
-def _container(step: Step) -> Any:
+def _held(step: Step) -> Any:
+    """What stands in the target: a container, or what something is registered with."""
     slot = find(step.target)
-    container = slot.value()
-    if container is MISSING:
+    held = slot.value()
+    if held is MISSING:
         raise MissingTargetError(slot.title, slot.title.partition(":")[0], slot.name)
-    return container
+    return held
 
 
 def _key(step: Step) -> Any:
@@ -28,7 +29,7 @@ def _key(step: Step) -> Any:
 
 
 def _plan_set_item(step: Step) -> list[Plan]:
-    container, key = _container(step), _key(step)
+    container, key = _held(step), _key(step)
     title = f"{step.target}[{key!r}]"
     if isinstance(container, list):
         if type(key) is not int or not -len(container) <= key < len(container):
@@ -42,7 +43,7 @@ def _plan_set_item(step: Step) -> list[Plan]:
 
 
 def _plan_insert_item(step: Step) -> list[Plan]:
-    container, element = _container(step), value_of(step)
+    container, element = _held(step), value_of(step)
     title = f"{step.target}[{element!r}]"
     if not isinstance(container, list | set):
         raise PatchError(f"{step.target} is a {type(container).__name__}; action 'insert_item' needs a list or a set")
@@ -55,7 +56,7 @@ def _plan_insert_item(step: Step) -> list[Plan]:
 
 
 def _plan_discard_item(step: Step) -> list[Plan]:
-    container, key = _container(step), _key(step)
+    container, key = _held(step), _key(step)
     title = f"{step.target}[{key!r}]"
     if isinstance(container, list | set):
         slot: Slot = ElementSlot(container, key, title)
@@ -97,10 +98,9 @@ class _RegistrationSlot(ItemSlot):
 
 def _plan_register(step: Step) -> list[Plan]:
     """Register, and plan to write that down."""
-    holder, using = find(step.target), str(step.using)
-    if holder.value() is MISSING:
-        raise MissingTargetError(holder.title, holder.title.partition(":")[0], holder.name)
-    place, title = (holder.title, using), f"{holder.title}, by {using}"
+    _held(step)  # Something has to be there.
+    target, using = str(step.target), str(step.using)
+    place, title = (target, using), f"{target}, by {using}"
     registration = registrations.enter(place, title, lambda: load(using)())
     if registration is None:
         raise NotNeeded(f"{title} is registered already")

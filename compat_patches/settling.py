@@ -70,7 +70,6 @@ class Settler:
                 failures.append(error)
         if any(record.patch.affects_compile for record in records):
             self._mark_compiled_code()
-        failures += self._leave_registrations()
         for record in records:
             for registration in tuple(record.leaving):
                 registration.wait()
