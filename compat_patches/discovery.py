@@ -59,7 +59,7 @@ def _builtin() -> Manifest | ManifestError:
     # Not in the file system: the package is in a zip file, whose loader reads what lies beside this module.
     inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patches.toml")
     try:
-        return _remembered(__loader__.get_data(inside), inside)  # type: ignore[name-defined]
+        return _remembered(__loader__.get_data(inside), inside)  # type: ignore[name-defined]  # of every module
     except (AttributeError, OSError) as error:
         return ManifestError(inside, [f"cannot be read: {error}"])
 

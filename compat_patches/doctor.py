@@ -132,7 +132,7 @@ print(json.dumps([getattr(startup, "fired", []), waiting]))
 
 def _new_process() -> Iterator[Finding]:
     """Nothing is as sure as a try: what the environment of this process does to the next one."""
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing uses it
     wanted = startup.wanted()
     try:
         # Not in the working directory, which may be a checkout.

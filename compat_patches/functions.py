@@ -75,7 +75,7 @@ def _take_annotations(function: FunctionType, original: Any) -> None:
     annotate = getattr(original, "__annotate__", None)
     if annotate is not None:
         # From Python 3.14 to read them is to evaluate them, and names behind `if TYPE_CHECKING` are not there.
-        function.__annotate__ = annotate  # type: ignore[attr-defined]
+        function.__annotate__ = annotate  # type: ignore[attr-defined]  # from Python 3.14
     else:
         function.__annotations__ = dict(getattr(original, "__annotations__", None) or {})
     parameters = getattr(original, "__type_params__", None)

@@ -212,7 +212,7 @@ def _parse_toml(data: bytes, source: str) -> dict[str, Any]:
     try:
         import tomllib
     except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[no-redef]
+        import tomli as tomllib  # type: ignore[no-redef]  # one of the two
 
     if data.startswith(b"\xef\xbb\xbf"):
         raise ManifestError(source, ["starts with a byte-order mark; save it as UTF-8 without one"])

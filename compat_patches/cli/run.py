@@ -44,7 +44,7 @@ def run(
     program = ["-m", module] if module is not None else ["-c", code] if code is not None else []
     environment = child_environment(os.environ, only=only, disable=disable, strict=True if strict else None)
     # The flags this interpreter was started with (-X, -W, -I …), the way multiprocessing hands them on.
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing uses it
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *flags, *filter(None, program), *arguments], environment)

@@ -275,12 +275,12 @@ class Analysis:
 
     def position(self, node: ast.AST) -> tuple[int, int, int, int]:
         """Return where `node` stands: rows from 1, columns from 0 in characters, the end exclusive."""
-        row, end_row = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        row, end_row = node.lineno, node.end_lineno  # type: ignore[attr-defined]  # nodes with a place
         return (
             row,
-            self._characters(row, node.col_offset),  # type: ignore[attr-defined]
+            self._characters(row, node.col_offset),  # type: ignore[attr-defined]  # nodes with a place
             end_row,
-            self._characters(end_row, node.end_col_offset),  # type: ignore[attr-defined]
+            self._characters(end_row, node.end_col_offset),  # type: ignore[attr-defined]  # nodes with a place
         )
 
     def _characters(self, row: int, offset: int) -> int:

@@ -253,7 +253,7 @@ class _Builder:
 
     def comprehension(self, node: ast.expr, scope: Scope) -> None:
         inner = Scope("comprehension", scope)
-        for number, generator in enumerate(node.generators):  # type: ignore[attr-defined]
+        for number, generator in enumerate(node.generators):  # type: ignore[attr-defined]  # a comprehension
             self.tree.parents[id(generator)] = node
             self.visit(generator.iter, generator, inner if number else scope)
             if isinstance(generator.target, ast.Name):

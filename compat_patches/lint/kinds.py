@@ -96,7 +96,7 @@ def _kind_of_binding(binding: Binding, analysis: Analysis, depth: int) -> str | 
         is_range = isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name)
         if is_range and iterated.func.id == "range" and not binding.scope.lookup("range"):  # type: ignore[attr-defined]
             # range(n) counts from 0. Another beginning may be negative: torch.cuda.device then does nothing.
-            return INDEX if len(iterated.args) == 1 else None  # type: ignore[attr-defined]
+            return INDEX if len(iterated.args) == 1 else None  # type: ignore[attr-defined]  # is_range says so
     return None
 
 

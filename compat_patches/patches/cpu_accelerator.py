@@ -111,7 +111,7 @@ def device_index(original: Any) -> Any:
     """
     import torch
 
-    class device_index_on_a_host(original):  # type: ignore[misc]
+    class device_index_on_a_host(original):  # type: ignore[misc]  # a class that is a variable
         def __enter__(self) -> None:
             self._on_a_host = not torch.accelerator.is_available()
             if not self._on_a_host:

@@ -43,7 +43,7 @@ def graph(original: Any) -> Any:
     """
     import torch
 
-    class graph_on_xpu(torch.xpu.graph):  # type: ignore[misc]
+    class graph_on_xpu(torch.xpu.graph):  # type: ignore[misc]  # torch is untyped here
         """Captures XPU work into a graph, taking the arguments of torch.cuda.graph.
 
         Args:

@@ -16,7 +16,7 @@ def stand_in_metaclass(kind: type, *originals: type) -> Any:
         originals: what the class stands in for.
     """
 
-    class StandIn(kind):  # type: ignore[misc, valid-type]
+    class StandIn(kind):  # type: ignore[misc, valid-type]  # a class that is a variable
         def __instancecheck__(cls, instance: Any) -> bool:
             return type.__instancecheck__(cls, instance) or (
                 "_stands_in" in vars(cls) and isinstance(instance, originals)

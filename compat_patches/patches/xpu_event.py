@@ -64,7 +64,7 @@ def refuse_external(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_own_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     # __wrapped__ will lead to the original's signature, which is the very thing that is too narrow.
-    function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # inspect reads it
     return function
 
 

@@ -97,12 +97,12 @@ def _probe(step: Step) -> tuple[Callable[[Any], Any], Target]:
 
     slot = find(step.target)
     if not isinstance(slot, ClassSlot):
-        module.probe = probe  # type: ignore[attr-defined]
+        module.probe = probe  # type: ignore[attr-defined]  # a module made here
         return lambda tensor: module.probe(tensor), Target(_MODULE, "probe")
     raw = slot.value()
     held = type(raw)(probe) if isinstance(raw, staticmethod | classmethod) else probe
     holder = type("Holder", (), {"probe": held, "__module__": _MODULE})
-    module.Holder = holder  # type: ignore[attr-defined]
+    module.Holder = holder  # type: ignore[attr-defined]  # a module made here
     instance = holder()
     return lambda tensor: instance.probe(tensor), Target(_MODULE, "Holder.probe")
 
